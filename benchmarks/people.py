@@ -162,7 +162,8 @@ def coverage(options: argparse.Namespace) -> None:
 
     import discreet as dc
     from discreet.central.person_vectors import PersonVectors
-    from discreet.engines.people import people_of_table
+    from discreet.engines.people import people_of
+    from discreet.events.tables import events_of
     from discreet.noise import seeded_source
     from discreet.summaries.people import ValueRange
     from discreet_audit.central_questions import held
@@ -192,10 +193,8 @@ def coverage(options: argparse.Namespace) -> None:
                 if mode in ("rows", "sums"):
                     within = ValueRange(0, 10) if mode == "sums" else None
                     mechanism = PersonVectors(dc.Budget(epsilon, DELTA), 100, rows=within is None, values=within)
-                    with people_of_table(
-                        table, "item", "who", rows=within is None, values="value" if within else None,
-                        value_range=within, threads=1,
-                    ) as people:  # fmt: skip
+                    owned = events_of(table).rows("item", user="who", value="value" if within else None)
+                    with people_of(owned, rows=within is None, value_range=within, threads=1) as people:
                         seeds = range(options.repeats)
                         stated = np.mean([held(mechanism, people, seed, options.confidence) for seed in seeds])
                 numbers = " ".join(f"{number:>9.1%}" for number in (every, stated, *others))

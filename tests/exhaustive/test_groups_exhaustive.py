@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.people import columns_of_batches, people_of
-from discreet.events.keys import Keys
-from discreet.events.tables import keyed_batches
+from discreet.engines.people import people_of
+from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
-from discreet_audit.central_questions import CLOSE, PAIRS, GroupedTop, worst_of
-from discreet_audit.core import case_of
 from discreet_audit.exact import neighbouring_streams
+from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of
+from discreet_audit.registry import case_of
 
 BUDGET = dc.Budget(2.0, 0.02)
 STREAMS = [*neighbouring_streams(PAIRS, 2), CLOSE]
@@ -45,8 +44,9 @@ def sums_of(people, groups, longest):
     """By (group, item): what discovery and counting add up over people. NOT private."""
     rows = [(who, *pair) for who, pairs in enumerate(people) for pair in pairs]
     table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(("who", "group", "item"))})
-    keys = Keys(["item"], ["group"], groups=groups)
-    with people_of(columns_of_batches(keyed_batches(table, keys, ["group", "item"], "who"))) as found:
+    grouped = events_of(table).rows("item", user="who", by=["group"], groups=groups)
+    keys = grouped.keys
+    with people_of(grouped) as found:
         weights = found.discovery_weights(256)
         places = np.arange(len(weights))
         named = [(row["group"], row["item"]) for row in keys.items(found.items(places)).to_pylist()]

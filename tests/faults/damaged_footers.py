@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.events.files import open_stream
-from discreet.events.pages import MadeBatch
+from discreet._native import MadeColumn
+from discreet.events.files import Files
 
 TABLE = pa.table({"text": [f"i{i * i % 31}" for i in range(3000)], "number": [i % 7 for i in range(3000)]})
 SMALL = {"write_statistics": False, "store_schema": False, "row_group_size": 1000}
@@ -36,12 +36,10 @@ def by_duckdb(path):
 
 def rows(path, column, made):
     """How often each item occurs."""
-    stream = open_stream(path, column=column, nulls="skip", bad_rows="skip")
-    stream.allow_made = made
+    stream = Files(path).rows(column, nulls="skip", plain=True)
     found = Counter()
-    for batch in stream:
-        items = batch.column("item")
-        values = items.to_list() if isinstance(batch, MadeBatch) else items.to_pylist()
+    for items in stream.items() if made else (batch.column("item") for batch in stream):
+        values = items.to_list() if isinstance(items, MadeColumn) else items.to_pylist()
         found.update(value.decode() if isinstance(value, bytes) else value for value in values)
     return found
 

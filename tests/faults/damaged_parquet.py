@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.events.files import open_stream
-from discreet.events.pages import MadeBatch
+from discreet._native import MadeColumn
+from discreet.events.files import Files
 
 TABLE = pa.table(
     {
@@ -61,15 +61,14 @@ def main():
         sys.stdout.flush()
         user = generator.choice([None, None, "number"]) if column == "text" else None
         try:
-            stream = open_stream(path, column=column, user_column=user, nulls="skip", bad_rows="skip")
-            stream.allow_made = generator.random() < 0.7
-            for batch in stream:
-                if isinstance(batch, MadeBatch):
-                    items = batch.column("item").to_list()
-                    assert all(len(item.decode()) <= 4096 for item in items)
-                    dc.MisraGries(64).update(batch.column("item"))
+            stream = Files(path).rows(column, user=user, nulls="skip", plain=True)
+            made = generator.random() < 0.7
+            for items in stream.items() if made else (batch.column("item") for batch in stream):
+                if isinstance(items, MadeColumn):
+                    assert all(len(item.decode()) <= 4096 for item in items.to_list())
+                    dc.MisraGries(64).update(items)
                 else:
-                    batch.validate(full=True)
+                    items.validate(full=True)
             end = "read"
         except dc.DataError:
             end = "refused"

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.files import open_stream
 
 TABLE = pa.table({"query": [f"item {i % 40}" for i in range(600)]})
 TEXT = b"query\n" + b"".join(b"item %d\n" % (i % 40) for i in range(600))

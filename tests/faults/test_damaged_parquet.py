@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.files import open_stream
 
 SCRIPT = Path(__file__).with_name("damaged_parquet.py")
 FOOTERS = Path(__file__).with_name("damaged_footers.py")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.engines.user_lists import items_of_users
+from discreet.events.samples import items_of_users
 from discreet.noise import seeded_source
 
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from discreet.engines.sql import Query, WholeQuery
-    from discreet.events.files import ItemBatches
+    from discreet.events.files import FileRows, Files
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
-    from discreet.questions.data import Files
+    from discreet.questions.data import Data
 
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
@@ -214,23 +214,19 @@ class Source:
             raise ParameterError("--column is given more than once, and this command takes one; `discreet top` several")
         return self.columns[0] if self.columns else None
 
-    def open(self, files: tuple[str, ...], joint: bool = False, **more: Any) -> ItemBatches:
-        """The files as a stream of batches; where items may be `joint`, of several columns."""
+    def events(self, files: tuple[str, ...]) -> Files:
+        """The files as events."""
         from discreet import _native
-        from discreet.events.files import open_stream
+        from discreet.events.files import Files
 
         _native.keep_freed_memory()
-        return open_stream(
-            files,
-            column=self.columns or None if joint else self.column,
-            joint=joint,
-            format=self.input_format,
-            nulls=self.nulls,  # type: ignore[arg-type]
-            bad_rows=self.bad_rows,  # type: ignore[arg-type]
-            dialect=self.dialect,
-            query=self.query,
-            **more,
-        )
+        return Files(files, format=self.input_format, dialect=self.dialect, query=self.query)
+
+    def open(self, files: tuple[str, ...], joint: bool = False, **words: Any) -> FileRows:
+        """The rows of files; where items may be `joint`, of several columns or of any type."""
+        columns = self.columns or None if joint else self.column
+        rules = {"nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
+        return self.events(files).rows(columns, **rules, **words)  # type: ignore[return-value]
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -240,7 +236,7 @@ class Source:
         from discreet.events.literals import as_written
 
         stream = self.open(files)
-        read = batches(stream, stream, tell=False)
+        read = batches(stream, tell=False)
         first = list(islice(read, 1)) if peek else []
 
         def items(universe: Any) -> Iterator[Any]:
@@ -343,10 +339,10 @@ def files_of(
     quote: str | None,
     sql: str | None,
     rows_of_the_result_are_the_events: bool,
-    watch: Callable[[Any, Any], Iterator[Any]],
-) -> Files:
+    watch: Callable[[Any], Callable[[], None]],
+) -> Data:
     """The files that a question is asked of."""
-    from discreet.questions.data import Files
+    from discreet.questions.data import data_of_files
 
     whole = rows_of_the_result_are_the_events
     if whole and sql is None:
@@ -360,7 +356,7 @@ def files_of(
             if files:
                 raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
             files = (query.source,)
-    return Files(files, input_format, dialect_of(no_header, delimiter, quote), query, watch)
+    return data_of_files(files, input_format, dialect_of(no_header, delimiter, quote), query, watch)
 
 
 def condition_of(where: str | None) -> Query | None:

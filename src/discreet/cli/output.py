@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,7 @@ from discreet.storage import write_error
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.events.files import ItemBatches
+    from discreet.events.assembly import Rows
 
 __all__ = [
     "batches",
@@ -28,6 +28,7 @@ __all__ = [
     "refuse_same_file",
     "remark",
     "table_width",
+    "watched",
     "write_standard_output",
 ]
 
@@ -67,26 +68,47 @@ def note_left_out(rows: int, first: str | None = None) -> None:
             remark(f"the first of them is in {first}")
 
 
-def batches(stream: ItemBatches, read: Iterable[Any], tell: bool = True) -> Iterator[Any]:
-    """What is read from a stream; on a terminal with progress. At the end, what was left out is told."""
-    yield from _with_progress(stream, read) if progress_is_shown() else read
-    if tell:
-        note_left_out(stream.bad_rows, stream.first_bad_row)
+def batches(rows: Rows, tell: bool = True) -> Iterator[Any]:
+    """The batches of rows; on a terminal with progress. At the end, what was left out is told."""
+    over = watched(rows, tell)
+    yield from rows
+    over()
 
 
-def _with_progress(stream: ItemBatches, read: Iterable[Any]) -> Iterator[Any]:
-    """Rows, rows a second and the share of bytes read. NOT private: for the operator, who has the data."""
+def watched(rows: Rows, tell: bool = True) -> Callable[[], None]:
+    """Show progress on a terminal while rows are read. Call what it returns then: it tells what was left out.
+
+    Rows, rows a second and the share of bytes read are NOT private: for the operator, who has the data.
+    """
+    stop = _progress(rows) if progress_is_shown() else lambda: None
+
+    def over() -> None:
+        stop()
+        for told in rows.remarks if tell else ():
+            remark(told)
+
+    return over
+
+
+def _progress(rows: Rows) -> Callable[[], None]:
+    import click
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    share = [BarColumn(), TaskProgressColumn()] if stream.bytes_total else []
+    share = [BarColumn(), TaskProgressColumn()] if rows.bytes_total else []
     told = TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s")
-    with Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        rows, task = 0, bar.add_task("reading", total=stream.bytes_total, rows=0, rate=0.0)
-        for batch in read:
-            rows += len(batch[0] if isinstance(batch, tuple) else batch)
-            bar.update(task, completed=stream.bytes_read, rows=rows, rate=rows / (bar.tasks[0].elapsed or 1e-9))
-            yield batch
+    bar = Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    task, seen = bar.add_task("reading", total=rows.bytes_total, rows=0, rate=0.0), 0
+
+    def watch(many: int) -> None:
+        nonlocal seen
+        seen += many
+        bar.update(task, completed=rows.bytes_read, rows=seen, rate=seen / (bar.tasks[0].elapsed or 1e-9))
+
+    rows.watch = watch
+    bar.start()
+    click.get_current_context().call_on_close(bar.stop)  # also where reading fails
+    return bar.stop
 
 
 def table_width() -> int | None:

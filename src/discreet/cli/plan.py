@@ -82,7 +82,7 @@ def plan(
         raise ParameterError("give either --length or --people, or files to count")
     unit = None if max_items is None else discreet.User(max_items)
     if length is None:
-        length = sum(batch.num_rows for batch in (lambda stream: batches(stream, stream))(source.open(files)))
+        length = sum(batch.num_rows for batch in batches(source.open(files)))
         note("the number of rows was counted exactly: keep this plan to yourself")
     planned = discreet.plan(
         length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence, memory=memory, published=published

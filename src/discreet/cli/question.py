@@ -14,14 +14,14 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying
-from discreet.cli.output import batches
+from discreet.cli.output import watched
 from discreet.cli.publish import Place, answer_place, place, publish
 from discreet.privacy.unit import Event, User
 from discreet.questions.words import ValueKind, Word, words_of
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.questions.data import Files
+    from discreet.questions.data import Data
     from discreet.questions.question import Question
     from discreet.releases.release import Release
 
@@ -70,7 +70,7 @@ def command_of(name: str) -> click.Command:
     def run(files: tuple[str, ...], budget: Budget, place: Place, paying: Paying, **given: Any) -> None:
         reading = {each: given.pop(each) for each in options.READING}
         said = {each: value for each, value in given.items() if value is not None and value != ()}
-        _run(kind, said, options.files_of(files, **reading, watch=batches), budget, place, paying)
+        _run(kind, said, options.files_of(files, **reading, watch=watched), budget, place, paying)
 
     decorated = options.quiet(run)
     decorated = options.paying_by_name(decorated)
@@ -103,7 +103,7 @@ def _written(kind: ValueKind) -> dict[str, Any]:
     return how if kind.several else {**how, "callback": options.only_one}
 
 
-def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget, place: Place, paying: Paying) -> None:
+def _run(kind: type[Question], said: dict[str, Any], data: Data, budget: Budget, place: Place, paying: Paying) -> None:
     """Ask, and publish the answer."""
     from discreet.questions.answer import answer
     from discreet.releases.payment import Payer
@@ -116,7 +116,7 @@ def _run(kind: type[Question], said: dict[str, Any], data: Files, budget: Budget
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
     lists = (said[name] for name in ("groups", "universe") if name in said)
-    place.check([*data.kept, paying.ledger, *lists] if place.writes_files else [])
+    place.check([*data.kept(), paying.ledger, *lists] if place.writes_files else [])
 
     def draw(reading_is_over: Any) -> Any:
         return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from discreet.continual._people import ValuesSeen
 from discreet.errors import DataError
+from discreet.events.columns import all_utf8, without_views
 from discreet.events.items import (
     Item,
     arrow_chunks,
@@ -24,6 +25,7 @@ from discreet.events.items import (
     read,
     row_items,
 )
+from discreet.events.samples import encoded
 from discreet.summaries import ExactCounts
 
 __all__ = ["event_counts", "flattened", "weighted_counts"]
@@ -173,7 +175,7 @@ def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | N
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
         items = _plain(pc.list_flatten(column))
-        if not _is_unicode(items):
+        if not all_utf8(items):
             texts = [item_of_bytes(item) for item in items.cast(pa.large_binary()).to_pylist()]
             there = np.array([text is not None for text in texts], bool)
             return [text for text in texts if text is not None], parents[there], np.flatnonzero(there)
@@ -185,19 +187,7 @@ def _plain(items: pa.Array) -> pa.Array:
     """In a layout that Arrow's functions know."""
     if items.null_count:
         raise DataError("the events have nulls")
-    if pa.types.is_dictionary(items.type):
-        items = items.dictionary_decode()
-    if pa.types.is_string_view(items.type):
-        return items.cast(pa.large_string())
-    return items.cast(pa.large_binary()) if pa.types.is_binary_view(items.type) else items
-
-
-def _is_unicode(items: pa.Array) -> bool:
-    try:
-        items.validate(full=True)
-    except pa.ArrowInvalid:
-        return not (pa.types.is_string(items.type) or pa.types.is_large_string(items.type))
-    return True
+    return without_views(items.dictionary_decode() if pa.types.is_dictionary(items.type) else items)
 
 
 def _taken(items: pa.Array | list[Item | None], places: Integers) -> pa.Array | list[Item | None]:
@@ -208,12 +198,11 @@ def _taken(items: pa.Array | list[Item | None], places: Integers) -> pa.Array | 
 
 def _encoded(items: pa.Array | list[Item | None]) -> tuple[Integers, list[Item | None]]:
     """A number for each item, and the items by their numbers."""
-    if isinstance(items, list):
-        numbers: dict[Item | None, int] = {}
-        codes = [numbers.setdefault(item, len(numbers)) for item in items]
-        return np.array(codes, np.int64), list(numbers)
-    encoded = items.dictionary_encode()
-    return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
+    if not isinstance(items, list):
+        values, codes = encoded(items)
+        return codes, values
+    numbers: dict[Item | None, int] = {}
+    return np.array([numbers.setdefault(item, len(numbers)) for item in items], np.int64), list(numbers)
 
 
 def _kept(codes: Integers, values: int, parents: Integers, most: int | None) -> Integers:

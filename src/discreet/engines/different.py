@@ -26,9 +26,10 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.private_folder import PrivateFolder, remove_left_over
 from discreet.errors import DiscreetError
+from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
 
-__all__ = ["ROOM", "DifferentItems"]
+__all__ = ["ROOM", "DifferentItems", "different_items"]
 
 ROOM = 96 * 2**20
 """Bytes that items may take in memory. A table that grows is there twice, and is looked at after a whole batch."""
@@ -104,6 +105,14 @@ class DifferentItems:
         order = np.lexsort((second, first))
         first, second = first[order], second[order]
         return int(len(order) > 0) + int(np.count_nonzero((first[1:] != first[:-1]) | (second[1:] != second[:-1])))
+
+
+def different_items(found: Rows) -> int:
+    """How many different items rows have, in bounded memory. NOT private."""
+    with DifferentItems() as different:
+        for column in found.items():
+            different.update(column, found.nulls)
+        return different.count()
 
 
 def _by_kind(items: pa.Array) -> Iterator[tuple[int, pa.Array]]:

@@ -23,8 +23,8 @@ from discreet.summaries.people import Counts, ValueRange
 
 __all__ = ["Columns", "NumberedRows", "Numbers", "numbered", "plain_numbers"]
 
-Columns = tuple[pa.Array, pa.Array, "pa.Array | None"]
-"""People, items, and what is to be summed."""
+Columns = tuple["pa.Array | None", "pa.Array | None", "pa.Array | None"]
+"""People, items, and what is to be summed, without nulls: as `events.assembly.Rows.owned` gives them."""
 Numbered = npt.NDArray[np.int32]
 
 _AHEAD = 1 << 18  # rows that are read while those before are numbered
@@ -42,7 +42,7 @@ class NumberedRows(NamedTuple):
 
 
 def numbered(
-    columns: Iterator[Columns], users: Numbers, items: Numbers, nulls: str, values: ValueRange | None
+    columns: Iterator[Columns], users: Numbers, items: Numbers, values: ValueRange | None
 ) -> Iterator[NumberedRows]:
     """The columns in numbers, in their order: one thread for people, one for items, while this one reads."""
     waiting: deque[tuple[object, ...]] = deque()
@@ -53,9 +53,8 @@ def numbered(
 
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
         for who, what, amounts in columns:
-            if nulls != "skip" and any(column is not None and column.null_count for column in (who, what, amounts)):
-                of = "people and items" if amounts is None else "people, items and values"
-                raise DataError(f'the columns of {of} have nulls; nulls="skip" leaves those rows out')
+            assert who is not None
+            assert what is not None
             steps = None
             if values is not None:
                 assert amounts is not None
@@ -95,10 +94,13 @@ class Numbers:
     key of the hashes, by default a fresh one.
     """
 
-    def __init__(self, role: str, *, tagged: bool = False, room: int = 0, seed: int | None = None) -> None:
+    def __init__(
+        self, role: str, *, tagged: bool = False, max_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None
+    ) -> None:
         self._role = role
         self._seed = secrets.randbits(64) if seed is None else seed
-        self._texts = _native.Interner(DEFAULT_MAX_KEY_BYTES + (tagged or room), self._seed)  # a kind takes a byte
+        # A kind takes a byte.
+        self._texts = _native.Interner(max(max_bytes, DEFAULT_MAX_KEY_BYTES + tagged), self._seed)
         self._whole = _native.IntegerInterner(self._seed)
         self._integers: pa.DataType | None = None
         self._as_they_are = False

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.numbers import Numbers, numbered
-from discreet.engines.people import TableColumns
+from discreet.events.assembly import Rows
 
 __all__ = ["Pairs"]
 
@@ -20,10 +20,12 @@ class Pairs:
     A person or an item is a number from 0. Rows that cannot be items are left out, each by itself.
     """
 
-    def __init__(self, found: TableColumns, nulls: str = "error") -> None:
-        people, self._items = Numbers("people", tagged=found.own_people), Numbers("items", tagged=found.own_items)
+    def __init__(self, found: Rows) -> None:
+        columns = found.owned()
+        people = Numbers("people", tagged="user" in found.tagged)
+        self._items = Numbers("items", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
         parts = [np.zeros((2, 0), np.int64)]
-        for rows in numbered(found.columns, people, self._items, nulls, None):
+        for rows in numbered(columns, people, self._items, None):
             pairs = np.array([rows.users, rows.items], np.int64)
             parts.append(_different(pairs[:, (pairs >= 0).all(axis=0)]))
         self.people, self.items = _different(np.concatenate(parts, axis=1))

@@ -29,7 +29,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import duckdb
@@ -40,12 +39,10 @@ import pyarrow as pa
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.columns import choose, kind_of, without_views
-from discreet.events.files import column_names, open_stream
+from discreet.events.files import FileRows, Files, column_names
 from discreet.events.inputs import expand
-from discreet.events.items import is_polars_objects, item_of, library, read
-from discreet.events.tables import as_arrow, names_of_objects
 
-__all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "filtered", "select", "where"]
+__all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "select", "where"]
 
 FILES = "files"
 """The name of the files that are given beside a query."""
@@ -845,6 +842,8 @@ class WholeQuery:
         self._defined = {str(entry["key"]).lower() for entry in _entries(self._tree)}
         self.inputs: dict[str, str] = {}  # the names of tables by the files that they are
         self.names: set[str] = set()
+        self._given: list[str] = []
+        self._how: dict[str, Any] = {}
         self.all_columns = False
         self._visit(self._tree["statements"][0]["node"], maker)
         if not self.inputs:
@@ -897,11 +896,13 @@ class WholeQuery:
         if ("aggregate",) not in found or ("scalar",) in found:
             raise _not_known(f"{name}()")
 
-    def reading(self, files: Sequence[str], **how: Any) -> WholeQuery:
-        """The same query, which will read these files where it says FROM files; `how` is as for `open_stream`."""
-        if (FILES in self.inputs) != bool(files):
-            raise ParameterError(f"files are given for a query that reads FROM {FILES}, and for no other")
-        self._given, self._how = list(files), how
+    def reading(self, files: Sequence[str] | None = None, **how: Any) -> WholeQuery:
+        """The same query, which will read these files where it says FROM files, in this format and dialect."""
+        if files is not None:
+            if (FILES in self.inputs) != bool(files):
+                raise ParameterError(f"files are given for a query that reads FROM {FILES}, and for no other")
+            self._given = list(files)
+        self._how |= how
         return self
 
     @property
@@ -925,8 +926,10 @@ class WholeQuery:
                 else [each for each in there if self.all_columns or each in self.names]
             )
             wanted = wanted or (there or ["item"])[:1]
-            stream = open_stream(paths, column=wanted, joint=True, nulls="skip", **self._how)
-            self._load(name, wanted, stream.columns_read())
+            files = Files(paths, format=self._how.get("format"), dialect=self._how.get("dialect"))
+            rows = files.rows(wanted, nulls="skip", bad_rows=self._how.get("bad_rows", "error"))
+            assert isinstance(rows, FileRows)
+            self._load(name, wanted, rows.columns_read())
 
     def _load(self, name: str, columns: Sequence[str], blocks: Iterator[tuple[pa.Array, ...]]) -> None:
         """Take an input whole."""
@@ -997,102 +1000,3 @@ def _entries(node: Any) -> Iterator[Node]:
 
 def _not_known(what: str) -> ParameterError:
     return ParameterError(f"{what} is not accepted: it is not known here (docs/sql.md)")
-
-
-# ---- tables of Python ------------------------------------------------------------------------------------------------
-
-
-def filtered(table: Any, condition: str) -> Any:
-    """The rows of a table of which a condition is true, in the same kind of table, or as a reader of Arrow batches.
-
-    A row of which it cannot be computed is left out, like one that cannot be an item (docs/privacy/errors.md).
-
-    Raises:
-        ParameterError: As `where`.
-        DataError: For anything but a table, and for columns that are not there.
-    """
-    query = where(condition).bound([])
-    names = [str(name) for name in query.reads]
-    if names_of_objects(table):
-        columns = [_column_of(table, name) for name in names]
-        if len({len(column) for column in columns}) > 1:
-            raise DataError("a dict of columns needs columns of one length")
-        keep = query.keeps(columns)[0]
-        if isinstance(table, dict):
-            return {name: _kept(column, keep) for name, column in table.items()}
-        return table[keep] if library(table) == "pandas" else table.filter(keep)
-    data = as_arrow(table)
-    if isinstance(data, pa.Table):
-        data = pa.RecordBatchReader.from_batches(data.schema, iter(data.to_batches(_ROWS_AT_ONCE)))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        while (batch := read(data, lambda: next(data, None))) is not None:
-            batch = pa.RecordBatch.from_arrays([without_views(column) for column in batch.columns], schema=schema)
-            arrays = [_field(schema, batch.column, name) for name in names]
-            yield batch.filter(pa.array(query.keeps(arrays)[0]))
-
-    plain = [without_views(pa.array([], each.type)).type for each in data.schema]
-    schema = pa.schema([each.with_type(kind) for each, kind in zip(data.schema, plain, strict=True)])
-    for name in names:
-        _field(schema, schema.field, name)
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
-    """A column by its name, or a field inside of one."""
-    import pyarrow.compute as pc
-
-    if schema.names.count(name) == 1:
-        return column(name)
-    first, _, rest = name.partition(".")
-    if rest and schema.names.count(first) == 1 and pa.types.is_struct(schema.field(first).type):
-        found = column(first)
-        with suppress(KeyError, pa.ArrowException):
-            return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found
-    raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, schema.names))}")
-
-
-def _column_of(table: Any, name: str) -> pa.Array:
-    """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each.
-
-    So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
-    """
-    names = names_of_objects(table)
-    if names.count(name) != 1:
-        raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, names))}")
-    column = table[name]
-    categories = getattr(getattr(column, "dtype", None), "categories", None)
-    if library(column) == "pandas" and categories is not None:
-        texts = pa.array([_text_of(_whole(value)) for value in categories.tolist()], pa.string())
-        codes = np.asarray(column.cat.codes, np.int64)
-        return texts.take(pa.array(codes, mask=codes < 0))
-    if isinstance(column, (list, tuple)) or is_polars_objects(column) or str(getattr(column, "dtype", "")) == "object":
-        return pa.array([_text_of(value) for value in column], pa.string())
-    found = read(column, lambda: pa.array(column, from_pandas=True))
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def _whole(value: Any) -> Any:
-    """A whole number that another category has made a float."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _text_of(value: Any) -> str | None:
-    """Text, numbers and times as they are written, true and false; nothing for anything else."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(value).lower()
-    if isinstance(value, str):
-        return value if item_of(value) is not None else None
-    return str(value) if isinstance(value, (Real, Decimal, date)) and value == value else None
-
-
-def _kept(column: Any, keep: Mask) -> Any:
-    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
-        return (
-            pa.chunked_array(column).filter(pa.array(keep))
-            if not isinstance(column, pa.Array)
-            else column.filter(pa.array(keep))
-        )
-    if hasattr(column, "dtype"):
-        return column[keep]
-    return [value for value, kept in zip(column, keep, strict=True) if kept]

@@ -11,12 +11,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from discreet.events.files import ItemBatches
-
-__all__ = ["available_cores", "files_ahead", "in_order", "read_ahead"]
+__all__ = ["available_cores", "in_order", "read_ahead"]
 
 T = TypeVar("T")
 
@@ -28,24 +25,6 @@ _PATIENCE = 2.0  # seconds for the task that is being done when nobody wants it 
 def available_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def files_ahead(stream: ItemBatches) -> Callable[[Iterator[Any], Any, Callable[[Any], Any]], Iterator[Any]]:
-    """Reads the files of a stream while what was read is counted, by as many threads as there are cores.
-
-    What it returns takes batches that come from the stream, the summary that counts them, and what checks them for it:
-    that is done here, too.
-    """
-    stream.side_by_side = in_order
-
-    def ahead(batches: Iterator[Any], summary: Any, check: Callable[[Any], Any]) -> Iterator[Any]:
-        if not stream.all_made:
-            return read_ahead(map(check, batches))
-        # Nothing is left to do between the threads that read and the one that counts: another would be in their way.
-        stream.when_made = summary.hash_made
-        return map(check, batches)
-
-    return ahead
 
 
 def read_ahead(batches: Iterable[T]) -> Iterator[T]:

@@ -1,28 +1,25 @@
-"""Which columns are read, what may be in them, and the batches of items that are made of them."""
+"""Which columns are read, and what may be in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, reduce
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
 from discreet.errors import DataError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of_bytes
-from discreet.events.times import NOT_A_TIME
+from discreet.events.items import item_of_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from discreet._native import MadeColumn
-    from discreet.events.keys import Keys
-
 __all__ = [
     "UNCOMPUTED",
-    "ItemColumns",
     "all_utf8",
+    "amounts_of",
     "broken_input",
+    "check_amounts",
     "checked",
     "choose",
     "is_amount",
@@ -30,6 +27,7 @@ __all__ = [
     "kind_of",
     "readable",
     "unreadable",
+    "without_null_elements",
     "without_views",
 ]
 
@@ -104,12 +102,12 @@ def is_amount(data_type: pa.DataType) -> bool:
     return any(is_kind(data_type) for is_kind in kinds)
 
 
-def _check_amounts(array: pa.Array, source: str) -> None:
+def check_amounts(array: pa.Array, source: str) -> None:
     if kind_of(array.type) != "text" and not is_amount(array.type):
         raise DataError(f"{source}: values must be numbers, not {array.type}")
 
 
-def _amounts(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+def amounts_of(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
     """Numbers that are written as text, and which of the rows are none. None if all are."""
     text = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     with suppress(*broken_input()):
@@ -264,7 +262,7 @@ def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
     return offsets[array.offset : array.offset + len(array) + 1]
 
 
-def _without_null_elements(lists: pa.Array) -> pa.Array:
+def without_null_elements(lists: pa.Array) -> pa.Array:
     """The lists without their null elements. The lists themselves are not null."""
     import pyarrow.compute as pc
 
@@ -273,156 +271,3 @@ def _without_null_elements(lists: pa.Array) -> pa.Array:
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum(np.bincount(parents, minlength=len(lists)), out=offsets[1:])
     return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(valid))
-
-
-def _not_items(source: str) -> str:
-    return f"{source} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
-
-
-def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """The lines of the rows that were kept."""
-    return None if line_of is None else lambda row: line_of(int(np.flatnonzero(kept)[row]))
-
-
-class ItemColumns:
-    """Makes batches of items of the columns that a reader found, and leaves out the rows that are none.
-
-    Attributes:
-        names: What the columns hold: "item", perhaps "user", perhaps "value".
-        has_schema: Whether the format says of what kind the items are. Otherwise every row has a kind of its own, and
-            one row must not decide for others.
-        check_text: Whether the reader has not made sure yet that text is UTF-8.
-        bad_rows: How many rows were left out. NOT PRIVATE.
-        first_bad: Where the first of them was, if that is known. NOT PRIVATE.
-        line_of: The line of a row of the next batch, where the reader reads lines.
-    """
-
-    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool, keys: Keys | None = None) -> None:
-        self.names = names
-        self._keys, self.joint = keys, keys is not None and len(keys.names) > 1
-        self.has_schema, self.check_text = True, False
-        self.bad_rows = 0
-        self.first_bad: str | None = None
-        self.line_of: Callable[[int], int] | None = None
-        self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
-        self._kind: str | None = None
-
-    def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
-        """Some rows are bad, for a reason that tells nothing about what is in them; the first of them in this line."""
-        if number and not self._skip_bad_rows:
-            raise DataError(reason if line is None else f"{reason} (line {line():,})")
-        if number and not self.bad_rows and line is not None:
-            self.first_bad = f"line {line():,}: {reason}"
-        self.bad_rows += number
-
-    def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
-        """The rows of these columns that are items (and users, and values), from a source of this name."""
-        if self._keys is not None and self._keys.needed(arrays[0].type):
-            if self._kind is not None:
-                raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
-            return self._keyed(arrays, source)
-        if any(pa.types.is_null(array.type) for array in arrays):
-            # A column of which nothing but nulls was seen so far; its type is not known yet.
-            self._found_nulls(len(arrays[0]), source)
-            return pa.record_batch([], names=[])
-        kinds = [kind_of(array.type, lists=position == 0) for position, array in enumerate(arrays)]
-        for of, array, kind in zip(self.names, arrays, kinds, strict=True):
-            if of == "value":
-                _check_amounts(array, source)
-            elif kind is None:
-                raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
-        if self.has_schema and self.names[0] == "item":
-            self.same_kind(kinds[0], source)
-        batch = self._without_nulls(pa.record_batch(list(arrays), names=self.names), source)
-        batch = self._with_amounts(self._readable(batch, source), source)
-        if kinds[0] is not None and kinds[0].startswith("list"):
-            lists = batch.column(0)
-            if lists.flatten().null_count:
-                self._found_nulls(1, source)
-                batch = batch.set_column(0, "item", _without_null_elements(lists))
-        return batch
-
-    def same_kind(self, kind: str | None, source: str) -> None:
-        """Refuse items of another kind than those before."""
-        self._kind = self._kind or kind
-        if kind != self._kind:
-            raise DataError(f"{source} has items of type {kind}, after items of type {self._kind}")
-
-    def take(self, items: MadeColumn, source: str) -> None:
-        """Note the rows that native code found beside the items of a column."""
-        self._found_nulls(items.nulls, source)
-        self.found_bad(items.bad, _not_items(source))
-
-    def _keyed(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
-        """The same for items that are made of several columns: all but the users and the values."""
-        assert self._keys is not None
-        parts = len(arrays) - len(self.names) + 1
-        many = parts - len(self._keys.by)  # groups come after the items, of which one may be found by its place
-        arrays = (*arrays[many:parts], *arrays[:many], *arrays[parts:])
-        self._keys.start([part.type for part in arrays[:parts]], source)
-        if self.names[-1] == "value":
-            _check_amounts(arrays[-1], source)
-        batch = pa.record_batch(list(arrays), names=[*map(str, range(parts)), *self.names[1:]])
-        batch = self._without_nulls(batch, source)
-        if not batch.num_rows:
-            return pa.record_batch([], names=[])
-        batch = self._with_amounts(self._readable(batch, source), source)
-        keys, good, listed = self._keys.of(batch.columns[:parts], source)
-        batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
-        if good is not None:
-            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}"))
-            listed = listed if listed is None else listed[good]
-        if listed is not None:
-            batch, self.line_of = batch.filter(pa.array(listed)), _among(listed, self.line_of)
-        return self._readable(batch, source)
-
-    def _without_nulls(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
-        if not any(column.null_count for column in batch.columns):
-            return batch
-        import pyarrow.compute as pc
-
-        there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
-        self._found_nulls(1, source, lambda: int(np.argmin(there)))
-        self.line_of = _among(there, self.line_of)
-        return batch.filter(there)
-
-    def _found_nulls(self, number: int, source: str, row: Callable[[], int] = lambda: 0) -> None:
-        if number and not self._skip_nulls:
-            where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
-            raise DataError(
-                f"{source} has rows without a value in the column wanted{where}; nulls='skip' (--nulls skip) leaves "
-                "those out"
-            )
-
-    def _left_out(self, good: npt.NDArray[np.bool_], reason: str) -> pa.Array:
-        """Which rows stay, where those that are not good are bad."""
-        line_of = self.line_of
-        line = None if line_of is None else lambda: line_of(int(np.argmin(good)))
-        self.found_bad(len(good) - int(good.sum()), reason, line)
-        self.line_of = _among(good, line_of)
-        return pa.array(good)
-
-    def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
-        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
-        most = DEFAULT_MAX_KEY_BYTES
-        for position, array in enumerate(batch.columns):
-            name = batch.schema.names[position]
-            if name == "value":
-                continue
-            good = readable(array, most if name == "item" else None, self.check_text)
-            if good is not None:
-                kept = self._left_out(good, _not_items(source))
-                if pa.types.is_dictionary(array.type):  # its values must be readable, too
-                    batch = batch.set_column(position, name, array.dictionary_decode())
-                batch = batch.filter(kept)
-        return batch
-
-    def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
-        """The batch with values that were text as numbers, without the rows whose value is none."""
-        if "value" not in self.names or is_amount(batch.column("value").type):
-            return batch
-        values, good = _amounts(batch.column("value"))
-        batch = batch.set_column(batch.num_columns - 1, "value", values)
-        if good is None or good.all():
-            return batch
-        return batch.filter(self._left_out(good, f"{source} has a value that is not a number"))

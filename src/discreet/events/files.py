@@ -1,141 +1,234 @@
-"""A stream of items from files of any known format, in bounded batches."""
+"""Files of any known format as events: their rows, in bounded batches, read ahead by threads."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import columns
+from discreet.events.ahead import in_order, read_ahead
+from discreet.events.assembly import Events, Rows, Wanted, Whole
 from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
-from discreet.events.items import item_of
 from discreet.events.keys import Keys
-from discreet.events.pages import ColumnPages, MadeBatch
 
 if TYPE_CHECKING:
+    from discreet.events.pages import ColumnPages
     from discreet.events.row_query import Bound, Rowwise
-    from discreet.events.text import Dialect, Rows, TextReader
-    from discreet.events.times import Every
+    from discreet.events.text import Dialect, TextReader, TextRows
 
 _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
 
-__all__ = ["FORMATS", "OF_KINDS", "ItemBatches", "Whole", "column_names", "open_stream"]
-
-OF_KINDS = {b"discreet": b"rows of kinds of their own"}
-"""The metadata of batches where files may be JSON lines: there every row has a kind of its own."""
+__all__ = ["FORMATS", "FileRows", "Files", "column_names"]
 
 
-@runtime_checkable
-class Whole(Protocol):
-    """A query of all rows of what it reads, whose result is read instead of files."""
+class Files(Events):
+    """The rows of files, patterns and standard input ("-"), one file after the other.
 
-    def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
-        """The columns that are asked for, batch by batch; None (the first) is the only one beside the others."""
-        ...
+    gzip, zstd, bz2 and zip (of one file) are recognised by their first bytes, and so is UTF-16. A bad row is an item of
+    more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the header, with a quoted
+    cell that does not end or with a carriage return that ends no line, a line of JSON that is not an object with text
+    or a whole number, a line of a log that is not of its format, and any row of more than 64 MiB. A file that is
+    damaged as a whole raises DataError. No error contains an item, and that of a bad row has its line.
 
-
-class ItemBatches:
-    """Batches of items: an iterable of Arrow record batches with a column "item", perhaps "user" and "value".
-
-    Of amounts there is "value" alone.
-
-    No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
-    valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once. `bad_rows` counts
-    the rows that were left out because they cannot be read; like `bytes_read` it is NOT PRIVATE.
-
-    Attributes:
-        side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
-            other, when the next is asked for; `events.ahead.in_order` has threads for it.
-        allow_made: Whether batches may be a `MadeBatch` each where items are read from one column alone, for
-            summaries that take their columns. They say nothing of `OF_KINDS`.
-        when_made: Called with every column that was made, by the thread that made it.
+    Args:
+        paths: Files and patterns; of a query that names its own, none.
+        format: One of `FORMATS`; by default the file's extension tells, or else its first bytes.
+        dialect: How cells of CSV and TSV are written; None as usual.
+        query: Its rows and columns are taken in place of those of the files (`engines.sql`): each row by itself, or
+            as a `Whole`.
     """
-
-    side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]]
-    allow_made: bool
-    when_made: Callable[[_native.MadeColumn], object]
 
     def __init__(
         self,
-        files: list[str],
-        column: str | None,
-        user_column: str | None,
-        value_column: str | None,
-        format: str | None,
-        lists: bool | None,
-        skip_nulls: bool,
-        skip_bad_rows: bool,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
         dialect: Dialect | None = None,
-        amounts: bool = False,
-        joint: Sequence[str] | None = None,
         query: Rowwise | Whole | None = None,
-        grouping: Mapping[str, Any] | None = None,
     ) -> None:
-        self.files = files
-        self.side_by_side, self.allow_made, self.when_made = _one_by_one, False, lambda made: None
-        self._dialect, self._query, self._as_read = dialect, query, False
-        self._column = column
-        others = {"user": user_column, "value": value_column}
-        self._by: Sequence[str] = (grouping or {}).get("by", ())
-        self._others = [*(joint or ())[1:], *self._by, *(name for name in others.values() if name is not None)]
-        names = ["value" if amounts else "item", *(of for of, name in others.items() if name is not None)]
-        self._format = format
-        self._lists = lists
+        if format is not None and format not in FORMATS:
+            raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+        self.format, self.dialect, self.query = format, dialect, query
+        self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        return True if self.format == "baskets" else None
+
+    def makes_keys(self, columns: Sequence[str]) -> bool:
+        return True  # files tell their types when they are read
+
+    def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
+        column = self._any_column()
+        rows = self.rows(column, where=where, nulls=nulls, bad_rows=bad_rows, plain=True)
+        assert isinstance(rows, FileRows)
+        rows.as_read = column is not None
+        return rows
+
+    def _any_column(self) -> str | None:
+        """A column to count all rows by, since each has all of them; None where none is, or can be, known."""
+        named = getattr(self.query, "names", None)  # of the result
+        if named is not None:
+            return str(next(iter(named)))
+        if self.files[0] == STDIN:
+            return None
+        if self.dialect is not None and not self.dialect.header:
+            return "1"
+        if (self.format or format_named(self.files[0])[0]) == "jsonl":
+            return "1"  # a key that is missing is a null
+        names = column_names(self.files[0], self.format, self.dialect)
+        return names[0] if names else None
+
+    def _rows(self, wanted: Wanted) -> FileRows:
+        return FileRows(self, wanted)
+
+
+class _Reading(NamedTuple):
+    """What is read of a file, once it is known which columns are wanted.
+
+    Attributes:
+        bound: The query for them.
+        reads: The columns that are read. Only the first may be None: the only one there is.
+        numbers: The places, among those that are wanted, of numbers and times, which may be text.
+        alone: Whether items are read from one column as they are.
+    """
+
+    bound: Bound | None
+    reads: list[str | None]
+    numbers: list[int]
+    alone: bool
+
+
+class FileRows(Rows):
+    """The rows of files. `bad_rows` and `bytes_read` are NOT PRIVATE.
+
+    Attributes:
+        side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
+            other, when the next is asked for; `feed` has threads for it, where no bytes are waited for.
+        as_read: Whether rows count as they were read, with their nulls; what JSON lines hold is text then.
+    """
+
+    def __init__(self, files: Files, wanted: Wanted) -> None:
+        super().__init__(wanted)
+        self.files, self._dialect, self._format = files.files, files.dialect, files.format
+        if wanted.where is not None and files.query is not None:
+            raise ParameterError("a query has a condition of its own: give where there")
+        self._query = wanted.where or files.query
+        self._files = files.files
+        if isinstance(self._query, Whole):
+            how = {"format": files.format, "dialect": files.dialect, "bad_rows": wanted.bad_rows}
+            self._query, self._files = self._query.reading(**how), []
+        self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] = _one_by_one
+        self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
         # By what is public, the names: which rows come must not decide how those before them were taken.
-        unknown = "jsonl" if dialect is None else "csv"
-        self._of_kinds = any((format or format_named(file)[0] or unknown) == "jsonl" for file in files)
-        self.keys = None if joint is None else Keys(joint, own_kinds=self._of_kinds, **(grouping or {}))
-        self._made = columns.ItemColumns(names, skip_nulls, skip_bad_rows, self.keys)
+        unknown = "jsonl" if files.dialect is None else "csv"
+        of_kinds = any((files.format or format_named(file)[0] or unknown) == "jsonl" for file in self._files)
+        if not wanted.plain and not wanted.numbers:
+            self.keys = self._assembler.keys = Keys(
+                wanted.columns or ("item",), wanted.by, own_kinds=of_kinds, groups=wanted.groups, every=wanted.every
+            )
+        joint = self.keys is not None and len(self.keys.names) > 1
+        roles = ("user",) if joint else ("item", "user")
+        self.tagged = frozenset(role for role in roles if of_kinds and (role == "item" or wanted.user is not None))
+        names: list[str | None] = [*wanted.columns] or [None]
+        if wanted.numbers and wanted.user is not None:
+            names = [wanted.user, *names]
+        others = [*wanted.by, *([] if wanted.numbers else [wanted.user]), wanted.value]
+        self._names: list[str | None] = [*names, *(name for name in others if name is not None)]
+        self.as_read = self._made = False
         self._bytes_before = 0
         self._source: ByteSource | None = None
-        sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in files]
+        sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in self._files]
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
-    def bad_rows(self) -> int:
-        """How many rows were left out so far because they cannot be read. NOT PRIVATE."""
-        return self._made.bad_rows
-
-    @property
-    def first_bad_row(self) -> str | None:
-        """Where the first of them was, in a text format. NOT PRIVATE."""
-        return self._made.first_bad
-
-    @property
-    def bytes_read(self) -> int:
+    def bytes_read(self) -> int:  # type: ignore[override]
         """How many bytes of the files (as they are, compressed or not) have been taken so far."""
         return self._bytes_before + (self._source.bytes_read if self._source is not None else 0)
 
-    def __iter__(self) -> Iterator[Any]:
-        for name, arrays in self._columns():
-            if isinstance(arrays, _native.MadeColumn):
-                self._made.take(arrays, name)
-                if len(arrays):
-                    yield MadeBatch(arrays)
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for name, arrays in self._read():
+            batch = self._assembler.batch(arrays, name)
+            if not batch.num_rows:
                 continue
-            batch = self._made.batch(arrays, name)
-            if batch.num_rows:
-                tell_kinds = self._of_kinds and not self._made.joint
-                yield batch.replace_schema_metadata(OF_KINDS) if tell_kinds else batch
+            self.watch(batch.num_rows)
+            if self._wanted.universe is None:
+                yield batch
+                continue
+            from discreet.events.literals import as_written
+
+            for part in as_written(batch.column("item"), self._wanted.universe, "skip"):
+                yield pa.record_batch([part], names=["item"])
+
+    def items(self) -> Iterator[Any]:
+        """The items alone, batch by batch: `MadeColumn`s of native code where one column is read as it is."""
+        if not self._reading.alone:
+            yield from super().items()
+            return
+        self._made = True
+        for name, arrays in self._read():
+            column: Any = arrays
+            if isinstance(arrays, _native.MadeColumn):
+                self._assembler.take(arrays, name)
+            else:
+                batch = self._assembler.batch(arrays, name)
+                column = batch.column("item") if batch.num_rows else ()
+                self._check_lists(column, None)
+                del batch
+            del arrays
+            if len(column):
+                self.watch(len(column))
+                yield column
+            del column  # before the next one is read
 
     def columns_read(self) -> Iterator[tuple[pa.Array, ...]]:
         """The columns as they were read, with their nulls; what JSON lines hold as text."""
-        self._as_read = True
-        return (arrays for _, arrays in self._columns())
+        self.as_read = True
+        for _, arrays in self._read():
+            self.watch(len(arrays[0]))
+            yield arrays
 
-    def _columns(self) -> Iterator[tuple[str, tuple[pa.Array, ...]]]:
+    def number(self) -> int:
+        return sum(len(arrays[0]) for arrays in self.columns_read()) if self.as_read else super().number()
+
+    def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
+        # What can be done before counting is done by the threads that read. (Where bytes are waited for, on a terminal
+        # or a pipe, the main thread waits, which hears of signals.)
+        check = partial(summary.checked, **rules)
+        made = max_items is None and self._wanted.user is None and self._reading.alone
+        if made and self.bytes_total is not None and not self.tagged:
+            # Nothing is left to do between the threads that read and the one that counts: another would be in their
+            # way. (In JSON lines some rows may be numbers, which are not made.)
+            self._hash, self.side_by_side = summary.hash_made, in_order
+            return map(check, self.items())
+        coming = self.items() if made else super()._columns(summary, rules, max_items)
+        if self.bytes_total is None:
+            return coming
+        self.side_by_side = in_order
+        return read_ahead(map(check, coming))
+
+    def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
+        """Of rows that have kinds of their own, as in JSON lines: one of another kind must not stop the others."""
+        if not self.tagged:
+            return users, items, values
+        from discreet.events.tags import with_kinds
+
+        users = with_kinds(users) if "user" in self.tagged else users
+        return users, with_kinds(items) if items is not None and "item" in self.tagged else items, values
+
+    def _read(self) -> Iterator[tuple[str, Any]]:
         """The columns of every file, with what messages call it."""
         if isinstance(self._query, Whole):
-            for arrays in self._query.result([self._column, *self._others]):
+            for arrays in self._query.result(self._names):
                 yield "the result of the query", arrays
             return
-        for file in self.files:
+        for file in self._files:
             self._source = source = ByteSource(file)
             try:
                 for arrays in self._arrays(source):
@@ -145,73 +238,56 @@ class ItemBatches:
                 self._source = None
                 source.close()
 
-    def _arrays(self, source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
-        format = self._format_of(source)
-        self._made.has_schema = format != "jsonl"
-        self._made.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
+    @cached_property
+    def _reading(self) -> _Reading:
+        query = None if isinstance(self._query, Whole) else self._query
+        bound = None if query is None else query.bound(self._names)
+        numbers = [len(self._names) - 1] if "value" in self._assembler.names else []
+        if self.keys is not None and self.keys.time is not None:
+            numbers.append(self._names.index(self.keys.time))
+        alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
+        alone = alone and self._query is None and self._wanted.universe is None
+        reads = list(self._names if bound is None else bound.reads)
+        return _Reading(bound, reads, numbers, alone and not self.as_read)
+
+    def _arrays(self, source: ByteSource) -> Iterator[Any]:
+        reads = self._reading.reads
+        format = _format_of(source, self._format, self._dialect, reads)
+        self._assembler.has_schema = format != "jsonl"
+        self._assembler.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
+        # Items are not made any more where those of a file before had a type that keys are made of.
+        self._made = self._made and (self.keys is None or self.keys.layout is None)
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
-            pages = ColumnPages.of(source, self._column) if self.allow_made and self._one_column else None
+            from discreet.events.pages import ColumnPages
+
+            pages = ColumnPages.of(source, self._names[0]) if self._made else None
             if pages is not None:
-                self._made.same_kind(pages.kind, source.name)
+                self._assembler.same_kind(pages.kind, source.name)
                 return self._decoded(pages)
             from discreet.events.parquet import read_parquet
 
-            return self._queried(read_parquet(source, self._reads[0], self._reads[1:]), source)
+            return self._queried(read_parquet(source, reads[0], [str(name) for name in reads[1:]]), source)
         if format == "arrow":
             from discreet.events.arrow import read_arrow
 
-            return self._queried(read_arrow(source, self._reads[0], self._reads[1:]), source)
+            return self._queried(read_arrow(source, reads[0], [str(name) for name in reads[1:]]), source)
         return self._text(source, format)
 
     def _decoded(self, pages: ColumnPages) -> Iterator[Any]:
-        with closing(self._done(pages.tasks())) as columns_of_pages:
+        with closing(self.side_by_side(pages.tasks(self._hash))) as columns_of_pages:
             yield from columns_of_pages
-
-    def _done(self, tasks: Iterator[Callable[[], Any]]) -> Generator[Any, None, None]:
-        """What the tasks return."""
-        return self.side_by_side(partial(self._do, task) for task in tasks)
-
-    def _do(self, task: Callable[[], Any]) -> Any:
-        done = task()
-        made = done.found if isinstance(done, _Block) else done
-        if isinstance(made, _native.MadeColumn):
-            self.when_made(made)
-        return done
-
-    @property
-    def all_made(self) -> bool:
-        """Whether every batch is a `MadeBatch`, but for rows that are written in some rare way."""
-        read = self.allow_made and self._one_column and not isinstance(self._query, Whole)
-        return read and not self._of_kinds  # whose rows may be numbers
-
-    @property
-    def _one_column(self) -> bool:
-        """Whether items are read from one column as they are."""
-        read_alone = not self._others and self._made.names == ["item"]
-        alone = read_alone and self._bound is None and not self._as_read
-        return alone and (self.keys is None or (len(self.keys.names) == 1 and self.keys.layout is None))
-
-    @cached_property
-    def _bound(self) -> Bound | None:
-        """The query for the columns that are asked for."""
-        query = None if isinstance(self._query, Whole) else self._query
-        return None if query is None else query.bound([self._column, *self._others])
-
-    @property
-    def _reads(self) -> list[Any]:
-        """The columns that are read. Only the first may be None: the only one there is."""
-        return [self._column, *self._others] if self._bound is None else list(self._bound.reads)
 
     def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of the columns of a table."""
+        bound = self._reading.bound
         for arrays in read:
-            if self._bound is not None:
+            if bound is not None:
                 from discreet.events.row_query import of_arrays
 
                 arrays = self._texts(arrays, source)  # a query takes nothing else for text
-                arrays, bad = of_arrays(self._bound, arrays)
-                self._made.found_bad(bad, f"{source.name} has {columns.UNCOMPUTED}")
+                arrays, bad = of_arrays(bound, arrays)
+                self._assembler.found_bad(bad, f"{source.name} has {columns.UNCOMPUTED}")
             yield arrays
 
     def _texts(self, arrays: tuple[pa.Array, ...], source: ByteSource) -> tuple[pa.Array, ...]:
@@ -221,54 +297,31 @@ class ItemBatches:
         if not found:
             return arrays
         good = np.logical_and.reduce(found)
-        self._made.found_bad(len(good) - int(good.sum()), f"{source.name} has text that is not valid UTF-8")
+        self._assembler.found_bad(len(good) - int(good.sum()), f"{source.name} has text that is not valid UTF-8")
         plain = (a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in arrays)
         return tuple(array.filter(pa.array(good)) for array in plain)
 
-    def _format_of(self, source: ByteSource) -> str:
-        format = self._format or source.format
-        if self._dialect is not None:  # what is said of cells says that there are some
-            format = format if format not in (None, "text") or self._format else "csv"
-            if format not in ("csv", "tsv"):
-                raise ParameterError(f"{source.name} is {format}: a header, delimiter and quote are for csv and tsv")
-        return format or _sniff(source, *self._reads)
-
-    def _reader(self, format: str, name: str) -> TextReader:
-        """The reader of a text format; that of JSON needs to know its column."""
-        from discreet.events import text
-
-        wanted = self._reads
-        if format in text.DELIMITERS:
-            return text.Delimited(format, name, wanted, self._dialect)
-        if format in text.LOG_COLUMNS:
-            return text.WebLog(format, name, wanted)
-        if format != "jsonl" and any(each is not None for each in wanted):
-            raise DataError(
-                f"{name} is read as {format}, which has no columns; state its format (a web server's log is 'combined')"
-            )
-        return text.Baskets() if format == "baskets" else text.Lines()
-
-    def _text(self, source: ByteSource, format: str) -> Iterator[tuple[pa.Array, ...]]:
+    def _text(self, source: ByteSource, format: str) -> Iterator[Any]:
         """The wanted columns of a text format, block by block."""
-        with closing(self._done(self._blocks(source, format))) as blocks:
+        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
             yield from self._of_blocks(blocks, source.name)
 
     def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[Any]:
         """The columns of blocks that were read, in the order of the file."""
         from discreet.events import text
 
-        bound, numbers = self._bound, self._numbers
+        bound, _, numbers, _ = self._reading
         lines = 0  # before the block
         for block in blocks:
             lines += block.passed
             if isinstance(block.found, str):
-                self._made.found_bad(1, f"{name} has {block.found}", partial(int, lines + 1))
+                self._assembler.found_bad(1, f"{name} has {block.found}", partial(int, lines + 1))
                 lines += block.lines
                 continue
             assert block.found is not None
             if isinstance(block.found, _native.MadeColumn):
-                if self._made.has_schema:
-                    self._made.same_kind("text", name)
+                if self._assembler.has_schema:
+                    self._assembler.same_kind("text", name)
                 yield block.found
                 lines += block.lines
                 continue
@@ -277,7 +330,7 @@ class ItemBatches:
                 from discreet.events.row_query import of_rows
 
                 of_rows(bound, rows)
-            if self._as_read:
+            if self.as_read:
                 from discreet.events.row_query import texts_of
 
                 rows.columns, rows.values = texts_of(rows), None
@@ -287,11 +340,11 @@ class ItemBatches:
                     rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
             there = text.Places(rows, block.data, lines)
             for kind, count in rows.troubles().items():
-                self._made.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
+                self._assembler.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
             for before, arrays in text.typed_runs(rows):
-                self._made.line_of = partial(there.line_of_row, before)
+                self._assembler.line_of = partial(there.line_of_row, before)
                 yield arrays
-            self._made.line_of = None
+            self._assembler.line_of = None
             lines += block.lines
 
     def _blocks(self, source: ByteSource, format: str) -> Iterator[Callable[[], _Block]]:
@@ -299,11 +352,10 @@ class ItemBatches:
         from discreet.events import text
         from discreet.events.records import blocks, cuts
 
-        lists, bound, numbers = self._lists, self._bound, self._numbers
-        column, *others = self._reads
-        reader = self._reader(format, source.name)
+        lists, (bound, (column, *others), numbers, _) = self._wanted.lists, self._reading
+        reader = text.reader_of(format, source.name, self._reading.reads, self._dialect)
         passed = 0  # lines of no block
-        if self.allow_made and self._one_column:
+        if self._made:
             cells = isinstance(reader, text.Delimited)
             pieces: Iterator[Any] = blocks(source, reader.delimiter if cells else None, reader.quote)
         else:
@@ -333,31 +385,24 @@ class ItemBatches:
                     data = held.records()
                 first = next(text.JsonLines.objects(data), None) if column is None else None
                 if first is not None:  # The keys of one line are not a schema: the users' may well come later.
-                    around = [key for key in first if not any(other.startswith(f"{key}.") for other in others)]
-                    names = list(dict.fromkeys([*around, *others]))
-                    column = columns.choose(names, None, others, source.name, show_names=False)[0]
+                    around = [key for key in first if not any(str(other).startswith(f"{key}.") for other in others)]
+                    beside = [other for other in others if other is not None]
+                    names = list(dict.fromkeys([*around, *beside]))
+                    column = columns.choose(names, None, beside, source.name, show_names=False)[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(data))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
                 # Items and people are checked by what they are; what is computed with, summed, or a time is not.
-                roles = () if self._as_read else range(1 + len(self._others))
+                roles = () if self.as_read else range(len(self._names))
                 plain = [at for at in roles if at not in numbers]
                 anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
                 reader = text.JsonLines([column, *others], bool(lists), anything)
-            block, passed = _Block(reader, data, passed, held=held), 0
+            block, passed = _Block(reader, data, passed, held=held, hash=self._hash), 0
             yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{source.name} is empty: it has no header line")
-
-    @property
-    def _numbers(self) -> list[int]:
-        """The places of columns that hold numbers or times, also as text."""
-        numbers = [len(self._others)] if "value" in self._made.names else []
-        if self.keys is not None and self.keys.time is not None:
-            numbers.append(1 + self._others.index(self.keys.time))
-        return numbers
 
 
 @dataclass(slots=True)
@@ -371,8 +416,9 @@ class _Block:
     data: bytes
     passed: int
     lines: int = 0
-    found: Rows | _native.MadeColumn | str | None = None
+    found: TextRows | _native.MadeColumn | str | None = None
     held: _native.TextBlock | None = None  # in place of the data
+    hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made
 
     def read(self) -> _Block:
         if self.held is not None:
@@ -381,6 +427,8 @@ class _Block:
                 self.data = self.held.records()
             else:
                 self.found, self.lines = made
+                if self.hash is not None:
+                    self.hash(self.found)
             self.held = None
         if self.found is None:
             self.found = self.reader.rows(self.data)
@@ -392,7 +440,17 @@ def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Generator[Any, None, None
     return (task() for task in tasks)
 
 
-def _sniff(source: ByteSource, *names: str | None) -> str:
+def _format_of(source: ByteSource, format: str | None, dialect: Dialect | None, names: Iterable[str | None]) -> str:
+    """What a file holds: as it was said, or as its name or its beginning tells."""
+    found = format or source.format
+    if dialect is not None:  # what is said of cells says that there are some
+        found = found if found not in (None, "text") or format else "csv"
+        if found not in ("csv", "tsv"):
+            raise ParameterError(f"{source.name} is {found}: a header, delimiter and quote are for csv and tsv")
+    return found or _sniff(source, names)
+
+
+def _sniff(source: ByteSource, names: Iterable[str | None]) -> str:
     """The format of an input whose name does not tell: by its first bytes, or by its first line."""
     head = source.peek(1 << 16)
     if head.startswith(b"PAR1"):
@@ -414,10 +472,9 @@ def column_names(path: str, format: str | None = None, dialect: Dialect | None =
     """The columns that a file has; None where each row has its own, or where they are not named."""
     if path == STDIN:
         return None
-    stream = ItemBatches([path], None, None, None, format, None, True, True, dialect)
     source = ByteSource(path)
     try:
-        found = stream._format_of(source)
+        found = _format_of(source, format, dialect, ())
         if found == "parquet":
             import pyarrow.parquet
 
@@ -445,75 +502,3 @@ def column_names(path: str, format: str | None = None, dialect: Dialect | None =
     finally:
         source.close()
     raise reason
-
-
-def open_stream(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    *,
-    column: str | Sequence[str] | None = None,
-    user_column: str | None = None,
-    value_column: str | None = None,
-    format: str | None = None,
-    lists: bool | None = None,
-    nulls: Literal["error", "skip"] = "error",
-    bad_rows: Literal["error", "skip"] = "error",
-    dialect: Dialect | None = None,
-    amounts: bool = False,
-    joint: bool = False,
-    query: Rowwise | Whole | None = None,
-    by: Sequence[str] = (),
-    groups: Sequence[Any] | None = None,
-    every: Every | None = None,
-) -> ItemBatches:
-    """The items of files, patterns and standard input ("-"), one after the other.
-
-    ``column`` holds the items (by default the only column; text files have lines instead); ``user_column`` says
-    whose they are; ``value_column`` has numbers, also as text. ``format`` is one of `FORMATS`; by default the file's
-    extension tells, or else its first bytes. ``dialect`` says how cells of CSV and TSV are written; None as usual.
-    gzip, zstd, bz2 and zip (of one file) are recognised by their first bytes, and so is UTF-16. ``lists`` says whether
-    the rows of JSON lines hold lists of items; None lets the first value tell. Nulls raise DataError, or are left out
-    with nulls="skip". With ``amounts`` the column holds numbers, also as text, instead of items, and no other column is
-    read.
-    With ``joint`` several columns may hold the items, and types that no summary knows (dates, decimals): "item" is then
-    a key that `ItemBatches.keys` makes columns of again. ``by``, ``groups`` and ``every`` are as for `Keys`.
-
-    With a ``query`` the columns are those of its result, and the rows those that stay (`discreet.engines.sql`).
-
-    A bad row raises DataError, with its line, or is left out with bad_rows="skip" and counted (`bad_rows` of the
-    result): an item of more than 4,096 bytes, text that is not UTF-8, a row of CSV with more or fewer cells than the
-    header, with a quoted cell that does not end or with a carriage return that ends no line, a line of JSON that is not
-    an object with text or a whole number, a line of a log that is not of its format, and any row of more than 64 MiB. A
-    file that is damaged as a whole raises DataError. No error contains an item.
-    """
-    if format is not None and format not in FORMATS:
-        raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
-    if nulls not in ("error", "skip"):
-        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
-    if not joint and not isinstance(column, str | None):
-        raise ParameterError("column must be the name of one column")
-    items = () if column is None else (column,) if isinstance(column, str) else tuple(column)
-    named = [*items, *by, *(name for name in (user_column, value_column) if name is not None)]
-    if len({*named}) < len(named):
-        raise ParameterError("the columns of groups, items, users and values must be different columns")
-    for name in named:
-        if not isinstance(name, str) or item_of(name) is None:
-            raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
-    if bad_rows not in ("error", "skip"):
-        raise ParameterError(f"bad_rows must be 'error' or 'skip', not {bad_rows!r}")
-    if amounts and len(named) > (column is not None):
-        raise ParameterError("amounts are read from one column alone")
-    return ItemBatches(
-        [] if isinstance(query, Whole) else expand(paths),
-        items[0] if items else None,
-        user_column,
-        value_column,
-        format,
-        lists,
-        nulls == "skip",
-        bad_rows == "skip",
-        dialect,
-        amounts,
-        (items or ("item",)) if joint else None,
-        query,
-        {"by": by, "groups": groups, "every": every} if by else None,
-    )

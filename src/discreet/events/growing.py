@@ -32,11 +32,8 @@ from discreet.events.text import (
     TOO_LONG,
     Delimited,
     Dialect,
-    JsonLines,
-    Lines,
-    Rows,
-    TextReader,
-    WebLog,
+    TextRows,
+    reader_of,
 )
 from discreet.events.times import seconds_of_column
 
@@ -136,17 +133,18 @@ class Growing:
             self.format = "csv"  # what is said of cells says that there are some
         if self.format not in ("csv", "tsv", "jsonl", "text", *LOG_COLUMNS):
             raise ParameterError(
-                f"the input must be csv, tsv, jsonl, text or a web server's log (combined, common) here "
-                f"(--input-format), not {self.format!r}"
+                f"the input must be csv, tsv, jsonl, text or a web server's log (combined, common) here, "
+                f"not {self.format!r}"
             )
         if dialect is not None and self.format not in DELIMITERS:
             raise ParameterError(f"{file} is {self.format}: a header, delimiter and quote are for csv and tsv")
         if self.format == "text" and (query is not None or any([*self.columns, user_column])):
-            raise ParameterError("text lines have no columns; give --input-format")
+            raise ParameterError("text lines have no columns; give input_format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
         self._source: Piped | Followed | None = None
-        self._reader = self._new_reader()
+        anything = range(len(self._values), len(self._reads))
+        self._reader = reader_of(self.format, file, [] if self.format == "text" else self._reads, dialect, anything)
         self._cutter = Cutter(self._reader.delimiter, self._reader.quote)
         self._begins = True  # whether the next record is the first of a file
         self._first = b""  # what may be the beginning of a byte order mark
@@ -156,15 +154,6 @@ class Growing:
     def _reads(self) -> Sequence[str | None]:
         """The columns that are read: those that are wanted, and then those that a query takes."""
         return self._wanted if self._bound is None else self._bound.reads
-
-    def _new_reader(self) -> TextReader:
-        if self.format == "text":
-            return Lines()
-        if self.format in DELIMITERS:
-            return Delimited(self.format, self.file, self._reads, self.dialect)
-        if self.format in LOG_COLUMNS:
-            return WebLog(self.format, self.file, self._reads)
-        return JsonLines(self._reads, anything=range(len(self._values), len(self._reads)))
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
@@ -262,7 +251,7 @@ class Growing:
             if isinstance(self._reader, Delimited) and self._reader.names is None:
                 raise self._reader.no_header(f"it begins with {cut.trouble}")
             self._found(cut.trouble, 1)
-            rows = Rows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
+            rows = TextRows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
             yield from self._batch(rows, None, cut.start)
             return
         data, start = cut.data, cut.start
@@ -285,7 +274,7 @@ class Growing:
             self._found(self._reader.trouble(kind), count)
         yield from self._batch(rows, times, start)
 
-    def _check(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+    def _check(self, rows: TextRows) -> npt.NDArray[np.float64] | None:
         """Leave out the rows that are no events; the times of the others, if there is a column of them."""
         if self.format == "text" or (self.needs_items and self.keep_blank):
             rows.leave_out(_blank(rows.columns[0]), BLANK)
@@ -309,7 +298,7 @@ class Growing:
             raise DataError(f"{self.file} has {trouble}")
         self.bad[trouble] += count
 
-    def _batch(self, rows: Rows, times: npt.NDArray[np.float64] | None, start: int) -> Iterator[Batch]:
+    def _batch(self, rows: TextRows, times: npt.NDArray[np.float64] | None, start: int) -> Iterator[Batch]:
         """Rows as a batch, if there are any."""
         there = rows.kinds == ROW
         count = int(np.count_nonzero(there))

@@ -14,11 +14,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from itertools import chain, islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from discreet._native import BadItems, MadeColumn
+from discreet._native import BadItems, CheckedBatch, MadeColumn
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.values import Item
 
@@ -49,7 +48,6 @@ __all__ = [
     "refuse_single",
     "row_items",
     "skip_nulls",
-    "type_of",
     "values_of",
     "without_bad",
 ]
@@ -104,7 +102,7 @@ def library(data: Any) -> str:
 
 def prepare_column(data: Any) -> Any:
     """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
-    if isinstance(data, MadeColumn):
+    if isinstance(data, (MadeColumn, CheckedBatch)):
         return data
     refuse_no_column(data)
     made_by = library(data)
@@ -438,169 +436,3 @@ def arrow_chunks(data: Any) -> Iterator[pa.Array]:
         yield from read(data, lambda: pa.chunked_array(data).chunks)
     else:
         yield read(data, lambda: pa.array(data))
-
-
-# ---- a column, a table of one, or batches of either ---------------------------------------------------------------
-
-
-def only_column(data: Any) -> Any:
-    """A frame of pandas of one column as that column, and a lazy frame of polars collected; anything else as it is."""
-    if library(data) == "polars" and not is_arrow(data) and hasattr(data, "collect"):
-        return read(data, data.collect)
-    shape: tuple[int, ...] = getattr(data, "shape", ()) if library(data) == "pandas" else ()
-    if len(shape) == 2 and shape[1] == 1:
-        return data.iloc[:, 0]
-    return data
-
-
-def says_lists(data: Any) -> bool | None:
-    """Whether the items come in lists, if the type says so. Nothing is read."""
-    refuse_no_column(data)
-    if _is_column(data):
-        return read(data, lambda: _is_nested(data))
-    refuse_single(data)
-    return None
-
-
-def batches_of(data: Any, grouped: bool) -> Iterator[Any]:
-    """The columns to update a summary with. Of lists of users, a part whose type does not say lists is one user's."""
-    if _is_column(data):
-        yield from _columns(data)
-        return
-    parts = iter(data)
-    head = list(islice(parts, 1))
-    if not head or not _is_column(head[0]) or (grouped and not says_lists(head[0])):
-        yield chain(head, parts)
-        return
-    while head:
-        # One batch is held at a time.
-        yield from _columns(head.pop())
-        head = list(islice(parts, 1))
-
-
-def one_column(batches: Iterator[Any]) -> Any:
-    """All batches of lists together: as Arrow where all are, else as Python objects, which have no type to agree on."""
-    import pyarrow as pa
-
-    parts = list(batches)
-    if len(parts) == 1:
-        return parts[0]
-    lists = [prepare_lists(part) for part in parts]
-    if all(map(is_arrow, lists)):
-        chunks = [chunk for part in lists for chunk in arrow_chunks(part)]
-        return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
-    return chain.from_iterable(_rows_of_lists(part) for part in lists)
-
-
-def _rows_of_lists(lists: Any) -> Iterable[Any]:
-    if not is_arrow(lists):
-        rows: Iterable[Any] = lists
-        return rows
-    return (row for chunk in arrow_chunks(lists) for row in chunk.to_pylist())
-
-
-def _is_column(data: Any) -> bool:
-    """Whether this is a whole column or table, not an item."""
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return True
-    return library(data) in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
-
-
-def _is_nested(data: Any) -> bool | None:
-    kind = type_of(data)
-    if kind is not None:
-        return _is_list(kind)
-    if library(data) == "pandas":
-        return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
-    return None
-
-
-def type_of(data: Any) -> pa.DataType | None:
-    """The type of a column, or of a table of one, if it has one; else what is in it has types of its own.
-
-    Nothing is read.
-    """
-    import pyarrow as pa
-
-    if not _is_column(data):
-        return None
-    if library(data) == "pandas":
-        if data.ndim != 1:
-            raise DataError(
-                f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
-            )
-        return None if data.dtype == object or categories_of(data) is not None else pa.Array.from_pandas(data[:0]).type
-    if is_polars_objects(data):
-        return None
-    if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
-        return data.schema.field(_only_column(data.schema)).type
-    if isinstance(data, (pa.Array, pa.ChunkedArray)):
-        return None if pa.types.is_union(data.type) else data.type
-    if hasattr(data, "__arrow_c_schema__"):
-        return pa.field(data).type
-    if library(data) == "polars":
-        none = data.head(0).to_arrow()
-        return none.schema.field(_only_column(none.schema)).type if isinstance(none, pa.Table) else none.type
-    if library(data) == "numpy" and hasattr(data, "dtype") and data.dtype.kind != "O":
-        return pa.from_numpy_dtype(data.dtype) if data.dtype.kind not in "UT" else pa.string()
-    return None
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views)
-
-
-def _only_column(schema: Any) -> int:
-    if len(schema) != 1:
-        raise DataError(f"expected one column, got a table of {len(schema)}: name those of the items with column=")
-    return 0
-
-
-def _columns(data: Any) -> Iterator[Any]:
-    """The columns of a table, batch by batch, or the column itself."""
-    import pyarrow as pa
-
-    if isinstance(data, pa.RecordBatchReader):
-        return _read_batches(data)
-    if isinstance(data, (pa.Table, pa.RecordBatch)):
-        return iter([data.column(_only_column(data.schema))])
-    if library(data) == "polars" and getattr(data, "shape", ())[1:] == (1,):
-        return iter([data.to_series()])
-    return iter([data])
-
-
-def _read_batches(reader: Any) -> Iterator[Any]:
-    def following() -> Any:
-        try:
-            return reader.read_next_batch()
-        except StopIteration:
-            return None
-
-    while (batch := read(reader, following)) is not None:
-        yield batch.column(_only_column(batch.schema))
-
-
-def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
-    """A table with a column "item" of lists, one for each person; or of single items, and the column of the persons."""
-    import pyarrow as pa
-
-    lists = prepare_lists(data)
-    if is_arrow(lists):
-        chunks = list(arrow_chunks(lists))
-        return pa.table(
-            {"item": pa.chunked_array(chunks)} if chunks else {"item": pa.array([], pa.list_(pa.string()))}
-        ), None
-    persons: list[int] = []
-    items: list[Any] = []
-    for person, row in enumerate(lists):
-        if row is None:
-            if nulls != "skip":
-                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
-            continue
-        before = len(items)
-        items += row
-        persons += [person] * (len(items) - before)
-    return {"person": pa.array(persons, pa.int64()), "item": items}, "person"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import kind_of, readable, without_views
+from discreet.events.columns import kind_of, without_views
 from discreet.events.items import is_several, item_of, values_of
 from discreet.events.tags import tagged, untagged, with_kinds
 from discreet.events.times import Every
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     _Bytes = npt.NDArray[np.uint8]
 
-__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "unreadable_texts"]
+__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "plain"]
 
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.tags`."""
@@ -130,7 +130,7 @@ class Layout:
 
     def keys(self, columns: Sequence[pa.Array], source: str = "the table") -> pa.Array:
         """One key a row, null where a part is. Of dictionaries that have few values, a dictionary of keys."""
-        arrays = [_plain(column) for column in columns]
+        arrays = [plain(column) for column in columns]
         encoded = _encoded(arrays, self.parts)
         if encoded is None:
             return self._keys([_decoded(array) for array in arrays], source)
@@ -423,13 +423,8 @@ def names_of(role: str, given: Any) -> tuple[str, ...]:
     return names
 
 
-def unreadable_texts(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
-    """Which rows have a text that is not valid UTF-8 in one of the columns; None if none has."""
-    masks = [good for column in columns if (good := readable(column, None, True)) is not None]
-    return ~np.logical_and.reduce(masks) if masks else None
-
-
-def _plain(column: pa.Array) -> pa.Array:
+def plain(column: pa.Array) -> pa.Array:
+    """A column, or a dictionary, without views, and what an extension stores."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type) and without_views(column.dictionary) is not column.dictionary:
@@ -438,7 +433,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    return _plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
+    return plain(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
 
 
 def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa.Array, list[pa.Array]] | None:
@@ -475,7 +470,7 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
     columns: list[pa.Array] = []
     for size, dictionary in zip(reversed(sizes), reversed(dictionaries), strict=True):
         places, rest = np.divmod(places, size)
-        columns.append(_plain(dictionary.take(pa.array(rest))) if len(dictionary) else _plain(dictionary))
+        columns.append(plain(dictionary.take(pa.array(rest))) if len(dictionary) else plain(dictionary))
     return found.indices, columns[::-1]
 
 

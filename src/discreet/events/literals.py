@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.files import open_stream
+from discreet.events.files import Files
 from discreet.events.universe import Universe
 
 __all__ = ["as_written", "columns_written", "groups_written", "item_written", "lines_of", "universe_written"]
@@ -31,7 +31,7 @@ def lines_of(path: Path) -> Iterator[str]:
     """The lines of a file that lists items."""
     if not path.is_file():
         raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
-    for batch in open_stream([str(path)], format="text"):
+    for batch in Files([str(path)], format="text").rows(bad_rows="error", plain=True):
         yield from batch.column("item").to_pylist()
 
 

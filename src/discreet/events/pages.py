@@ -15,23 +15,9 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.inputs import ByteSource
 
-__all__ = ["DAMAGED", "ColumnPages", "MadeBatch", "damaged", "footer_of"]
+__all__ = ["DAMAGED", "ColumnPages", "damaged", "footer_of"]
 
 DAMAGED = "is not a Parquet file, or it is damaged"
-
-
-class MadeBatch:
-    """A batch of items that native code has made and checked: of a record batch, as much as is needed to count it."""
-
-    def __init__(self, items: _native.MadeColumn) -> None:
-        self._items = items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def column(self, _: str) -> _native.MadeColumn:
-        """The items."""
-        return self._items
 
 
 def damaged(name: str) -> DataError:
@@ -74,8 +60,11 @@ class ColumnPages:
         pages = _native.parquet_pages(descriptor, footer, name)
         return None if pages is None else cls(source, name, pages)
 
-    def tasks(self) -> Iterator[Callable[[], Any]]:
-        """What to decode, in the order of the rows: `MadeColumn`s, or columns of pyarrow as `read_parquet` has them."""
+    def tasks(self, hash: Callable[[_native.MadeColumn], object]) -> Iterator[Callable[[], Any]]:
+        """What to decode, in the order of the rows: `MadeColumn`s, or columns of pyarrow as `read_parquet` has them.
+
+        What is made is hashed, too.
+        """
         others = None
         for group in range(self._pages.groups):
             runs = self._pages.runs(group)
@@ -85,13 +74,17 @@ class ColumnPages:
                 others = others or ArrowColumns(self._source, self._column, [])
                 yield from (partial(_as_it_is, arrays) for arrays in others.of_group(group))
             else:
-                yield from (partial(self._decoded, run) for run in runs)
+                yield from (partial(self._decoded, run, hash) for run in runs)
             self._source.advance_to((group + 1) / self._pages.groups)
 
-    def _decoded(self, run: _native.ParquetRun) -> _native.MadeColumn:
+    def _decoded(self, run: _native.ParquetRun, hash: Callable[[_native.MadeColumn], object]) -> _native.MadeColumn:
+        made = None
         with suppress(DataError):
-            return run.decode()
-        raise damaged(self._source.name)
+            made = run.decode()
+        if made is None:
+            raise damaged(self._source.name)
+        hash(made)
+        return made
 
 
 def _as_it_is(arrays: Any) -> Any:

@@ -7,17 +7,24 @@ cannot be read, so nobody can stop a release with one of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, Rows
+from discreet.errors import DataError
+from discreet.events.columns import without_views
+from discreet.events.items import is_polars_objects, item_of, library, read
+from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
-__all__ = ["Bound", "Rowwise", "of_arrays", "of_rows", "texts_of"]
+__all__ = ["Bound", "Rowwise", "of_arrays", "of_rows", "of_table", "texts_of"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -54,7 +61,7 @@ class Rowwise(Protocol):
         ...
 
 
-def of_rows(query: Bound, rows: Rows) -> None:
+def of_rows(query: Bound, rows: TextRows) -> None:
     """The rows that stay, with the columns asked for; the others are blank, or bad."""
     if query.selects:
         keep, failed = query.keeps(texts_of(rows))
@@ -75,7 +82,7 @@ def of_rows(query: Bound, rows: Rows) -> None:
         rows.values = [own if place is None else values[place] for place in query.taken]
 
 
-def texts_of(rows: Rows) -> list[pa.Array]:
+def texts_of(rows: TextRows) -> list[pa.Array]:
     """The columns as a query sees them: text, null where there is neither text, nor a number, nor true or false."""
     if rows.values is None:
         return rows.columns
@@ -106,3 +113,99 @@ def of_arrays(query: Bound, arrays: tuple[pa.Array, ...]) -> tuple[tuple[pa.Arra
             arrays, computed = tuple(a.filter(kept) for a in arrays), [a.filter(kept) for a in computed]
     made = iter(computed)
     return tuple(next(made) if place is None else arrays[place] for place in query.taken), bad
+
+
+# ---- tables of Python ------------------------------------------------------------------------------------------------
+
+
+def of_table(condition: Rowwise, table: Any) -> Any:
+    """The rows of a table of which a condition is true, in the same kind of table, or as a reader of Arrow batches.
+
+    A row of which it cannot be computed is left out, like one that cannot be an item (docs/privacy/errors.md).
+
+    Raises:
+        DataError: For anything but a table, and for columns that are not there.
+    """
+    from discreet.events.tables import as_arrow, batches_of_arrow, names_of_objects
+
+    query = condition.bound([])
+    names = [str(name) for name in query.reads]
+    if names_of_objects(table):
+        columns = [_column_of(table, name) for name in names]
+        if len({len(column) for column in columns}) > 1:
+            raise DataError("a dict of columns needs columns of one length")
+        keep = query.keeps(columns)[0]
+        if isinstance(table, dict):
+            return {name: _kept(column, keep) for name, column in table.items()}
+        return table[keep] if library(table) == "pandas" else table.filter(keep)
+    data = as_arrow(table)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in batches_of_arrow(data):
+            batch = pa.RecordBatch.from_arrays([without_views(column) for column in batch.columns], schema=schema)
+            arrays = [_field(schema, batch.column, name) for name in names]
+            yield batch.filter(pa.array(query.keeps(arrays)[0]))
+
+    plain = [without_views(pa.array([], each.type)).type for each in data.schema]
+    schema = pa.schema([each.with_type(kind) for each, kind in zip(data.schema, plain, strict=True)])
+    for name in names:
+        _field(schema, schema.field, name)
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
+    """A column by its name, or a field inside of one."""
+    if schema.names.count(name) == 1:
+        return column(name)
+    first, _, rest = name.partition(".")
+    if rest and schema.names.count(first) == 1 and pa.types.is_struct(schema.field(first).type):
+        found = column(first)
+        with suppress(KeyError, pa.ArrowException):
+            return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found
+    raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, schema.names))}")
+
+
+def _column_of(table: Any, name: str) -> pa.Array:
+    """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each.
+
+    So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
+    """
+    names = list(table) if isinstance(table, dict) else list(table.columns)
+    if names.count(name) != 1:
+        raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, names))}")
+    column = table[name]
+    categories = getattr(getattr(column, "dtype", None), "categories", None)
+    if library(column) == "pandas" and categories is not None:
+        texts = pa.array([_text_of(_whole(value)) for value in categories.tolist()], pa.string())
+        codes = np.asarray(column.cat.codes, np.int64)
+        return texts.take(pa.array(codes, mask=codes < 0))
+    if isinstance(column, (list, tuple)) or is_polars_objects(column) or str(getattr(column, "dtype", "")) == "object":
+        return pa.array([_text_of(value) for value in column], pa.string())
+    found = read(column, lambda: pa.array(column, from_pandas=True))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _whole(value: Any) -> Any:
+    """A whole number that another category has made a float."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _text_of(value: Any) -> str | None:
+    """Text, numbers and times as they are written, true and false; nothing for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value if item_of(value) is not None else None
+    return str(value) if isinstance(value, (Real, Decimal, date)) and value == value else None
+
+
+def _kept(column: Any, keep: Mask) -> Any:
+    if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
+        return (
+            pa.chunked_array(column).filter(pa.array(keep))
+            if not isinstance(column, pa.Array)
+            else column.filter(pa.array(keep))
+        )
+    if hasattr(column, "dtype"):
+        return column[keep]
+    return [value for value, kept in zip(column, keep, strict=True) if kept]

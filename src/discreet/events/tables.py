@@ -1,40 +1,254 @@
-"""Tables of any library as Arrow, and batches of their items, people and values."""
+"""Tables and columns of any library as events: Arrow, pandas, polars, DuckDB, dicts, readers, lists and iterables.
+
+A column that summaries know goes to them as it is (`ColumnRows`), and nothing of it is copied or looked at here. All
+else is assembled as the rows of files are (`TableRows`): people and values, items of several columns, and types that no
+summary knows.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, islice
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import kind_of
-from discreet.events.items import categories_of, item_of, library, objects_of, read, refuse_single
-from discreet.events.keys import OWN_KINDS, Keys, part_type, unreadable_texts
+from discreet.events.assembly import Events, Rows, Wanted
+from discreet.events.columns import is_amount, kind_of
+from discreet.events.items import (
+    arrow_chunks,
+    categories_of,
+    is_arrow,
+    is_polars_objects,
+    item_of,
+    library,
+    objects_of,
+    prepare_lists,
+    read,
+    refuse_elsewhere,
+    refuse_no_column,
+    refuse_single,
+    without_list_views,
+)
+from discreet.events.keys import OWN_KINDS, Keys, part_type, plain
 from discreet.events.tags import own_kinds, tagged
-from discreet.events.times import NOT_A_TIME, times_of_objects
+from discreet.events.times import times_of_objects
 
-__all__ = [
-    "TAGGED",
-    "Chosen",
-    "as_arrow",
-    "chosen",
-    "is_column",
-    "keyed_batches",
-    "names_of_objects",
-    "needs_keys",
-    "opened",
-]
+if TYPE_CHECKING:
+    from discreet.events.row_query import Rowwise
+
+__all__ = ["ColumnRows", "TableRows", "Tables", "as_arrow", "batches_of_arrow", "events_of", "names_of_objects"]
 
 _ROWS_AT_ONCE = 1 << 16
+_LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 
-TAGGED = {b"discreet": b"with kinds"}
-"""The metadata of a column whose values are written with their kinds."""
+
+def events_of(data: Any) -> Events:
+    """What Python gives as events: a table, a column, a reader, lists of people; events as they are.
+
+    Data that is not here is refused: the name of a file, and data frames of Spark.
+    """
+    return data if isinstance(data, Events) else Tables(data)
+
+
+class Tables(Events):
+    """The rows of a table or a column of any library."""
+
+    def __init__(self, data: Any) -> None:
+        refuse_elsewhere(data)
+        self._data = data
+        self._keyed: dict[tuple[str, ...], bool] = {}
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        return says_lists(self._column(column))
+
+    def makes_keys(self, columns: Sequence[str]) -> bool:
+        names = tuple(columns)
+        if names not in self._keyed:
+            if names:
+                self._data = opened(self._data)
+                self._keyed[names] = len(names) > 1 or needs_keys(self._data, names[0])
+            else:
+                self._data = only_column(self._data)
+                self._keyed[names] = is_column(self._data) and needs_keys({"item": self._data}, "item")
+        return self._keyed[names]
+
+    def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
+        return _AllRows(self._where(where)._data, Wanted(nulls=nulls, bad_rows=bad_rows))
+
+    def _rows(self, wanted: Wanted) -> Rows:
+        if wanted.where is not None:
+            return self._where(wanted.where)._rows(replace(wanted, where=None))
+        names = wanted.columns
+        if wanted.numbers:
+            if not names and wanted.user is not None:
+                raise ParameterError("user protects people, and needs the column of the values")
+            table = self._data if names else _numbers_alone(self._data)
+            return TableRows(table, replace(wanted, columns=names or ("value",)))
+        keyed = self.makes_keys(names) and not wanted.plain
+        if wanted.by or keyed or wanted.user is not None:
+            if not names and not keyed:
+                raise ParameterError("people and groups are those of a table: name the column of the items")
+            if wanted.lists:
+                raise ParameterError("lists of items come in one column, alone: here a row has one item")
+            return TableRows(
+                self._data if names else {"item": self._data}, replace(wanted, columns=names or ("item",)), keyed
+            )
+        return ColumnRows(self._column(names[0] if names else None), wanted)
+
+    def _where(self, where: Rowwise | None) -> Tables:
+        if where is None:
+            return self
+        from discreet.events.row_query import of_table
+
+        return Tables(of_table(where, self._data))
+
+    def _column(self, name: str | None) -> Any:
+        if name is None:
+            return only_column(self._data)
+        self._data = opened(self._data)
+        return column_of(self._data, name)
+
+
+class TableRows(Rows):
+    """Rows of several columns, or of one whose items no summary knows as they are: assembled as those of files."""
+
+    def __init__(self, table: Any, wanted: Wanted, keyed: bool = False) -> None:
+        super().__init__(wanted)
+        joint = [*wanted.columns, *wanted.by]
+        self._order = [*joint, *(name for name in (wanted.user, wanted.value) if name is not None)]
+        value = wanted.columns[0] if wanted.numbers else wanted.value
+        if wanted.numbers:
+            self._order.reverse()  # whose it is comes first
+        time = None if wanted.every is None else wanted.by[0]
+        data, own = chosen(table, self._order, values=value, time=time, bad_items=wanted.bad_rows)
+        self._data, types = data, {name: data.schema.field(name).type for name in self._order}
+        if value is not None and not is_amount(types[value]) and not pa.types.is_null(types[value]):
+            raise DataError("the column of values must hold numbers")
+        if keyed or wanted.by:
+            self.keys = self._assembler.keys = Keys(wanted.columns, wanted.by, groups=wanted.groups, every=wanted.every)
+            of_keys = [*wanted.by, *wanted.columns]
+            self.keys.start([OWN_KINDS if name in own else types[name] for name in of_keys])
+            self._assembler.check_text = True  # those who count keys do not look at their parts
+        item = None if self.keys is not None or wanted.numbers else wanted.columns[0]
+        self.item_type = None if item is None or item in own else types[item]
+        self.tagged = frozenset(role for role, name in (("item", item), ("user", wanted.user)) if name in own)
+        self._assembler.longest += wanted.roles[0] in self.tagged  # a kind takes a byte
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in batches_of_arrow(self._data):
+            self.watch(batch.num_rows)
+            made = self._assembler.batch(tuple(_plain_lists(batch.column(name)) for name in self._order), "the table")
+            if made.num_rows:
+                yield made
+
+
+class ColumnRows(Rows):
+    """One column of items, or of lists with one row a person, which goes to a summary as its library has it."""
+
+    def __init__(self, column: Any, wanted: Wanted) -> None:
+        super().__init__(wanted)
+        self._column, self._rule = column, wanted.bad_rows
+
+    @property
+    def item_type(self) -> pa.DataType | None:  # type: ignore[override]
+        """The type of the column, if it has one."""
+        return read(self._column, lambda: type_of(self._column))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self._as_table())
+
+    def items(self) -> Iterator[Any]:
+        if says_lists(self._column):
+            raise DataError(_LISTS)
+        return batches_of(self._column, False)
+
+    def owned(self) -> Iterator[tuple[Any, Any, Any]]:
+        table = self._as_table()
+        self.tagged = table.tagged
+        return table.owned()
+
+    def _as_table(self) -> TableRows:
+        """The lists in a table: one row each, or where they are Python objects one row for each of their items."""
+        wanted = self._wanted
+        table, persons = table_of_lists(one_column(batches_of(self._column, True)), wanted.nulls)
+        return TableRows(table, replace(wanted, columns=("item",), user=persons))
+
+    def _single_or_lists(self, max_items: int | None) -> Iterator[Any]:
+        return batches_of(self._column, max_items is not None)
+
+
+class _AllRows(Rows):
+    """The rows of a table, of which no cell is read where its length is known."""
+
+    def __init__(self, table: Any, wanted: Wanted) -> None:
+        super().__init__(wanted)
+        self._table = table
+
+    def number(self) -> int:
+        table = self._table
+        if isinstance(table, dict):
+            lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
+            if len(lengths) != 1 or lengths == {-1}:
+                raise DataError(f"expected a dict of columns, all of one length; this {type(table).__name__} is none")
+            return int(lengths.pop())
+        if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
+            return len(table)
+        data = as_arrow(table)
+        return data.num_rows if isinstance(data, pa.Table) else sum(batch.num_rows for batch in batches_of_arrow(data))
+
+
+def _numbers_alone(column: Any) -> dict[str, Any]:
+    """A column of numbers as a table."""
+    if isinstance(column, (Mapping, str, bytes)) or not hasattr(column, "__iter__") or getattr(column, "ndim", 1) != 1:
+        raise DataError(
+            f"without column the table is the column itself: a list, an array or a series of numbers, not a "
+            f"{type(column).__name__}; of a table, name the column"
+        )
+    return {"value": column}
+
+
+def batches_of_arrow(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches; the reader of a query or of another library may fail, with words that quote the data."""
+    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
+    while (batch := read(data, lambda: next(batches, None))) is not None:
+        yield batch
+
+
+def _plain_lists(column: pa.Array) -> pa.Array:
+    """A column in a layout that is known here: without views, and with lists of any length."""
+    if not pa.types.is_nested(column.type):
+        return plain(column)
+    column = read(column, lambda: without_list_views(column))
+    return column.cast(pa.large_list(column.type.value_type)) if pa.types.is_fixed_size_list(column.type) else column
+
+
+def column_of(table: Any, name: str) -> Any:
+    """One column of a table, or of the batches of a reader."""
+    if names_of_objects(table).count(name) == 1:
+        refuse_single(table[name])
+        return table[name]  # not as a table: what Arrow makes of objects depends on each of them
+    data = as_arrow(table)
+    _check_names(data.schema.names, [name])
+    if isinstance(data, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_batches(
+            pa.schema([data.schema.field(name)]), (batch.select([name]) for batch in data)
+        )
+    return data.column(name)
+
+
+def _check_names(names: Sequence[Any], wanted: Iterable[str]) -> None:
+    for name in wanted:
+        if list(names).count(name) != 1:
+            there = "more than one column" if name in names else "no column"
+            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
 
 
 def as_arrow(table: Any) -> Any:
@@ -103,10 +317,7 @@ def chosen(
     objects = isinstance(table, dict) or bool(names_of_objects(table))
     data = None if objects else as_arrow(table)
     names = names_of_objects(table) if data is None else list(data.schema.names)
-    for name in wanted:
-        if names.count(name) != 1:
-            there = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
+    _check_names(names, wanted)
     if data is not None:
         return Chosen(data, frozenset())
     arrays, own, bad = [], set(), []
@@ -197,56 +408,6 @@ def is_column(data: Any) -> bool:
     return library(data) in ("numpy", "pandas", "polars") and len(getattr(data, "shape", ())) == 1
 
 
-def keyed_batches(
-    table: Any,
-    keys: Keys,
-    wanted: Sequence[str],
-    user: str | None = None,
-    values: str | None = None,
-    bad_items: str = "skip",
-) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns "item", "user" and "value" from a table of any library.
-
-    Args:
-        table: As for `as_arrow`.
-        keys: Makes the items of the `wanted` columns, those of the groups first. Its layout is known when this returns.
-        user: The column that says whose row it is.
-        values: The column of numbers.
-        bad_items: "skip" leaves out rows with what cannot be an item, "error" refuses them.
-    """
-    others = {of: name for of, name in (("user", user), ("value", values)) if name is not None}
-    every = [*wanted, *others.values()]
-    if len(set(every)) < len(every):
-        raise ParameterError("the columns of groups, items, people and values must be different columns")
-    data, own = chosen(table, every, values=values, time=keys.time, bad_items=bad_items)
-    keys.start([OWN_KINDS if name in own else data.schema.field(name).type for name in wanted])
-    return _keyed(data, keys, wanted, others, own, bad_items)
-
-
-def _keyed(
-    data: Any, keys: Keys, wanted: Sequence[str], others: dict[str, str], own: frozenset[str], bad_items: str
-) -> Iterator[pa.RecordBatch]:
-    told = {of: TAGGED if name in own else None for of, name in others.items()}
-    batches = data if isinstance(data, pa.RecordBatchReader) else iter(data.to_batches(_ROWS_AT_ONCE))
-    while (batch := read(data, lambda: next(batches, None))) is not None:
-        bad = unreadable_texts([batch.column(name) for name in wanted])
-        if bad is not None:
-            if bad_items == "error":
-                raise DataError("the table has text that is not valid UTF-8")
-            batch = batch.filter(pa.array(~bad))
-        made, good, listed = keys.of([batch.column(name) for name in wanted], "the table")
-        arrays = [made, *(batch.column(name) for name in others.values())]
-        if good is not None and bad_items == "error":
-            raise DataError(f"the table has {NOT_A_TIME}")
-        fields = [pa.field("item", made.type), *(pa.field(of, array.type, metadata=told[of])
-                  for of, array in zip(others, arrays[1:], strict=True))]  # fmt: skip
-        batch = pa.record_batch(arrays, schema=pa.schema(fields))
-        for kept in (good, listed):
-            if kept is not None:
-                batch = batch.filter(pa.array(kept if kept is good or good is None else kept[good]))
-        yield batch
-
-
 def _times(column: Any) -> tuple[pa.Array, None] | None:
     """The objects of a column as times, in whole seconds; None for a column that has a type."""
     found = objects_of(column)
@@ -269,3 +430,159 @@ def _array_of(column: Any, numbers: bool = False) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column
     return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
+
+
+# ---- a column, a table of one, or batches of either ---------------------------------------------------------------
+
+
+def only_column(data: Any) -> Any:
+    """A frame of pandas of one column as that column, and a lazy frame of polars collected; anything else as it is."""
+    if library(data) == "polars" and not is_arrow(data) and hasattr(data, "collect"):
+        return read(data, data.collect)
+    shape: tuple[int, ...] = getattr(data, "shape", ()) if library(data) == "pandas" else ()
+    if len(shape) == 2 and shape[1] == 1:
+        return data.iloc[:, 0]
+    return data
+
+
+def says_lists(data: Any) -> bool | None:
+    """Whether the items come in lists, if the type says so. Nothing is read."""
+    refuse_no_column(data)
+    if _is_column(data):
+        return read(data, lambda: _is_nested(data))
+    refuse_single(data)
+    return None
+
+
+def batches_of(data: Any, grouped: bool) -> Iterator[Any]:
+    """The columns to update a summary with. Of lists of users, a part whose type does not say lists is one user's."""
+    if _is_column(data):
+        yield from _columns(data)
+        return
+    parts = iter(data)
+    head = list(islice(parts, 1))
+    if not head or not _is_column(head[0]) or (grouped and not says_lists(head[0])):
+        yield chain(head, parts)
+        return
+    while head:
+        # One batch is held at a time.
+        yield from _columns(head.pop())
+        head = list(islice(parts, 1))
+
+
+def one_column(batches: Iterator[Any]) -> Any:
+    """All batches of lists together: as Arrow where all are, else as Python objects, which have no type to agree on."""
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
+    lists = [prepare_lists(part) for part in parts]
+    if all(map(is_arrow, lists)):
+        chunks = [chunk for part in lists for chunk in arrow_chunks(part)]
+        return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
+    return chain.from_iterable(_rows_of_lists(part) for part in lists)
+
+
+def _rows_of_lists(lists: Any) -> Iterable[Any]:
+    if not is_arrow(lists):
+        rows: Iterable[Any] = lists
+        return rows
+    return (row for chunk in arrow_chunks(lists) for row in chunk.to_pylist())
+
+
+def _is_column(data: Any) -> bool:
+    """Whether this is a whole column or table, not an item."""
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return True
+    return library(data) in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
+
+
+def _is_nested(data: Any) -> bool | None:
+    kind = type_of(data)
+    if kind is not None:
+        return _is_list(kind)
+    if library(data) == "pandas":
+        return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
+    return None
+
+
+def type_of(data: Any) -> pa.DataType | None:
+    """The type of a column, or of a table of one, if it has one; else what is in it has types of its own.
+
+    Nothing is read.
+    """
+    if not _is_column(data):
+        return None
+    if library(data) == "pandas":
+        if data.ndim != 1:
+            raise DataError(
+                f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
+            )
+        return None if data.dtype == object or categories_of(data) is not None else pa.Array.from_pandas(data[:0]).type
+    if is_polars_objects(data):
+        return None
+    if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+        return data.schema.field(_only_column(data.schema)).type
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return None if pa.types.is_union(data.type) else data.type
+    if hasattr(data, "__arrow_c_schema__"):
+        return pa.field(data).type
+    if library(data) == "polars":
+        none = data.head(0).to_arrow()
+        return none.schema.field(_only_column(none.schema)).type if isinstance(none, pa.Table) else none.type
+    if library(data) == "numpy" and hasattr(data, "dtype") and data.dtype.kind != "O":
+        return pa.from_numpy_dtype(data.dtype) if data.dtype.kind not in "UT" else pa.string()
+    return None
+
+
+def _is_list(kind: Any) -> bool:
+    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views)
+
+
+def _only_column(schema: Any) -> int:
+    if len(schema) != 1:
+        raise DataError(f"expected one column, got a table of {len(schema)}: name those of the items with column=")
+    return 0
+
+
+def _columns(data: Any) -> Iterator[Any]:
+    """The columns of a table, batch by batch, or the column itself."""
+    if isinstance(data, pa.RecordBatchReader):
+        return _read_batches(data)
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return iter([data.column(_only_column(data.schema))])
+    if library(data) == "polars" and getattr(data, "shape", ())[1:] == (1,):
+        return iter([data.to_series()])
+    return iter([data])
+
+
+def _read_batches(reader: Any) -> Iterator[Any]:
+    def following() -> Any:
+        try:
+            return reader.read_next_batch()
+        except StopIteration:
+            return None
+
+    while (batch := read(reader, following)) is not None:
+        yield batch.column(_only_column(batch.schema))
+
+
+def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
+    """A table with a column "item" of lists, one for each person; or of single items, and the column of the persons."""
+    lists = prepare_lists(data)
+    if is_arrow(lists):
+        chunks = list(arrow_chunks(lists))
+        return pa.table(
+            {"item": pa.chunked_array(chunks)} if chunks else {"item": pa.array([], pa.list_(pa.string()))}
+        ), None
+    persons: list[int] = []
+    items: list[Any] = []
+    for person, row in enumerate(lists):
+        if row is None:
+            if nulls != "skip":
+                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+            continue
+        before = len(items)
+        items += row
+        persons += [person] * (len(items) - before)
+    return {"person": pa.array(persons, pa.int64()), "item": items}, "person"

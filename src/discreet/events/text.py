@@ -44,9 +44,10 @@ __all__ = [
     "JsonLines",
     "Lines",
     "Places",
-    "Rows",
     "TextReader",
+    "TextRows",
     "WebLog",
+    "reader_of",
     "typed_runs",
 ]
 
@@ -71,7 +72,7 @@ _TROUBLES = {
 
 
 @dataclass(slots=True)
-class Rows:
+class TextRows:
     """What the records of a block hold: the kind of each, where it ends, and of the rows the wanted columns.
 
     A value that is not there (an empty cell without quotes, a key that is missing, a null) is null. `values` are the
@@ -98,11 +99,11 @@ class Rows:
         if self.values is not None:
             self.values = [kinds[~bad] for kinds in self.values]
 
-    def before(self, record: int) -> Rows:
+    def before(self, record: int) -> TextRows:
         """The rows of the first records, without the kinds of their values."""
         kinds = self.kinds[:record]
         count = int(np.count_nonzero(kinds == ROW))
-        return Rows(kinds, self.ends[:record], [column[:count] for column in self.columns])
+        return TextRows(kinds, self.ends[:record], [column[:count] for column in self.columns])
 
     def troubles(self) -> dict[int, int]:
         """How many records are bad, by their kind: that of the first of them first. NOT PRIVATE."""
@@ -134,17 +135,12 @@ class Dialect:
                 more = "'tab' or 'space'" if name == "delimiter" else "or 'none'"
                 raise ParameterError(f"{name} must be one character of ASCII, {more}, not {given!r}")
             object.__setattr__(self, name, mark)
-        if self.delimiter is not None and self.delimiter == self.quote:
+        self.check(self.delimiter)
+
+    def check(self, delimiter: str | None) -> None:
+        """Refuse a delimiter, which may be that of the format, that is the quote, too."""
+        if delimiter is not None and delimiter == self.quote:
             raise ParameterError("delimiter and quote must be different characters")
-
-    def of(self, format: str) -> Dialect:
-        """The same with the delimiter of a format."""
-        return Dialect(self.delimiter or DELIMITERS[format], self.quote or "none", self.header)
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether nothing was said that is only true of cells."""
-        return self == Dialect()
 
     @property
     def asked(self) -> dict[str, object]:
@@ -157,7 +153,7 @@ class Dialect:
 class Places:
     """In which lines of an input the records of a block are: `before` it there are so many."""
 
-    rows: Rows
+    rows: TextRows
     block: bytes
     before: int
 
@@ -188,7 +184,7 @@ class TextReader:
         """What is wrong with records of this kind. It tells nothing about what is in them."""
         return self.unreadable if kind == UNREADABLE else _TROUBLES[kind]
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         """What the records of a block hold."""
         raise NotImplementedError
 
@@ -200,13 +196,13 @@ class TextReader:
 class Lines(TextReader):
     """Every line is one item; an empty line is the empty string."""
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         raw, ends = _line_bytes(block)
         lines, valid = _as_text(raw)
         kinds = np.zeros(len(ends), np.uint8)
         if valid is not None:
             kinds[~valid] = NOT_TEXT
-        return Rows(kinds, ends, [lines], lines=len(ends))
+        return TextRows(kinds, ends, [lines], lines=len(ends))
 
     def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
         return block.line_items()
@@ -245,7 +241,7 @@ def _line_bytes(block: bytes) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 class Baskets(Lines):
     """Every line is what one person has: items with blanks between them. A line of blanks is no row."""
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         import pyarrow.compute as pc
 
         rows = super().rows(block)
@@ -258,13 +254,13 @@ class Baskets(Lines):
         return None
 
 
-def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> Rows:
+def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> TextRows:
     """Native rows; those of which a wanted column is not UTF-8 are bad."""
     if all(ascii for *_, ascii in found):
-        return Rows(kinds, ends, [_array(pa.string(), column) for column in found], lines=lines)
+        return TextRows(kinds, ends, [_array(pa.string(), column) for column in found], lines=lines)
     columns = [_array(pa.binary(), column) for column in found]
     texts = [_as_text(column) for column in columns]
-    rows = Rows(kinds, ends, columns, lines=lines)
+    rows = TextRows(kinds, ends, columns, lines=lines)
     masks = [valid for _, valid in texts if valid is not None]
     if masks:
         rows.leave_out(~np.logical_and.reduce(masks), NOT_TEXT)
@@ -286,7 +282,7 @@ class WebLog(TextReader):
         chosen = _choice(LOG_COLUMNS[format], wanted, name, show_names=True)
         self._places = [chosen.index(each) if each in chosen else -1 for each in LOG_COLUMNS["combined"]]
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         return _read(*_native.web_log_rows(block, self._combined, self._places))
 
     def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
@@ -301,14 +297,16 @@ class Delimited(TextReader):
     """
 
     def __init__(self, format: str, name: str, wanted: Sequence[str | None], dialect: Dialect | None = None) -> None:
-        dialect = (dialect or Dialect()).of(format)
-        assert dialect.delimiter is not None
-        self.delimiter, self.quote = dialect.delimiter, dialect.quote
+        self.delimiter = DELIMITERS[format]
+        self.quote = '"'
+        if dialect is not None:
+            self.delimiter, self.quote = dialect.delimiter or self.delimiter, dialect.quote
+            dialect.check(self.delimiter)
         self.unreadable = f"a row that cannot be read as {format.upper()}"
         self.names: list[str] | None = None  # in the header, once it was read
         self._name, self._wanted = name, wanted
         self._columns: list[int] = []
-        self._numbered = not dialect.header
+        self._numbered = dialect is not None and not dialect.header
         if self._numbered:
             self.use(_numbers(wanted, name))
 
@@ -324,7 +322,7 @@ class Delimited(TextReader):
             between = {",": "a comma", "\t": "a tab", " ": "a blank"}.get(self.delimiter, repr(self.delimiter))
             raise DataError(
                 f"{self._name} has no column {missing[0]!r}: with {between} between cells its header line is a single "
-                "one; --delimiter says what is between them, --no-header that there is no such line"
+                "one; give the delimiter that is between them, or say that there is no header"
             )
         places = {name: place for place, name in enumerate(_choice(names, self._wanted, self._name))}
         self.names, self._columns = names, [places.get(name, -1) for name in names]
@@ -378,7 +376,7 @@ class Delimited(TextReader):
             ]
         return [None]
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         return _read(*_native.delimited_rows(block, *self._marks(self._columns), self._numbered))
 
     def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
@@ -414,14 +412,14 @@ class JsonLines(TextReader):
     def __init__(self, wanted: Sequence[str | None], lists: bool = False, anything: Container[int] = ()) -> None:
         self._wanted, self._lists, self._anything = list(wanted), lists, anything
 
-    def rows(self, block: bytes) -> Rows:
+    def rows(self, block: bytes) -> TextRows:
         (kinds, ends, lines, found), list_kinds, list_offsets = _native.json_rows(block, self._wanted, self._lists)
         columns = [_array(pa.string(), column) for column in found]
         values = [value_kinds for value_kinds, *_ in found]
         if self._lists:
             values[0] = list_kinds
             columns[0] = pa.ListArray.from_arrays(pa.array(list_offsets), columns[0], mask=pa.array(list_kinds == NULL))
-        rows = Rows(kinds, ends, columns, values, lines)
+        rows = TextRows(kinds, ends, columns, values, lines)
         for place in range(len(values)):
             if place not in self._anything:
                 assert rows.values is not None
@@ -450,7 +448,24 @@ class JsonLines(TextReader):
         return found.get(name, next((value for value in inside if value is not None), None))
 
 
-def typed_runs(rows: Rows) -> Iterable[tuple[int, tuple[pa.Array, ...]]]:
+def reader_of(
+    format: str, name: str, wanted: Sequence[str | None], dialect: Dialect | None = None, anything: Container[int] = ()
+) -> TextReader:
+    """The reader of a text format, for an input of this name. `anything` is as for `JsonLines`."""
+    if format in DELIMITERS:
+        return Delimited(format, name, wanted, dialect)
+    if format in LOG_COLUMNS:
+        return WebLog(format, name, wanted)
+    if format == "jsonl":
+        return JsonLines(wanted, anything=anything)
+    if any(each is not None for each in wanted):
+        raise DataError(
+            f"{name} is read as {format}, which has no columns; state its format (a web server's log is 'combined')"
+        )
+    return Baskets() if format == "baskets" else Lines()
+
+
+def typed_runs(rows: TextRows) -> Iterable[tuple[int, tuple[pa.Array, ...]]]:
     """The columns as what their values are, with the number of rows before. Rows stay in their order, and a column of a
     run is of one kind."""
     if rows.values is None:

@@ -34,6 +34,7 @@ def answer(question: Question, data: Data, budget: Budget, payer: Payer | None =
     payer.check(budget)  # before reading, which may take long
     found = way.count()
     try:
+        data.when_read()
         payer.when_read()
         bill = Bill(budget, way.description, way.unit, None, way.hides, described)
         said = {**question.to_dict(), **data.described, **(way.chosen or {})}

@@ -275,7 +275,7 @@ def empty_summary(
     stream_length: int | None,
     workers: int | None,
     memory: str | None = None,
-    room: int = 0,
+    max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
     if grouped and not isinstance(unit, User):
@@ -305,7 +305,7 @@ def empty_summary(
     capacity = getattr(made, "capacity", capacity)
     if capacity is None:
         capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, check_workers(workers))
-    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, DEFAULT_MAX_KEY_BYTES + room)
+    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, max_key_bytes)
     if workers is None and not (made is not None and isinstance(made, central.ShardedOffset)):
         return summary
     return _in_shards(summary, mechanism, unit, workers)

@@ -38,19 +38,17 @@ class Count(Question):
 
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.noisy_count import NoisyCount
-        from discreet.questions.data import Selection, different_items, single_items
+        from discreet.engines.different import different_items
 
+        data.refuse_strict(self)
         unit, what = (User(), "people") if self.people else (Event(), "rows")
         mechanism = NoisyCount(budget, unit, what, self.confidence)
-        named = self.user or self.column
-        wanted = Selection(
-            columns=() if named is None else (named,), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows
-        )
 
         def found() -> int:
-            if not self.people:
-                return data.number_of_rows(wanted)
-            return different_items(single_items(data.rows(wanted)), self.nulls)
+            if self.user is not None:
+                return different_items(data.rows(self, self.user))
+            rows = data.all_rows(self) if self.column is None else data.rows(self, self.column, plain=True)
+            return rows.number()
 
         return Way(mechanism.name, unit, found, mechanism)
 

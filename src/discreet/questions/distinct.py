@@ -35,23 +35,21 @@ class Distinct(Question):
     confidence: float = word(0.95, "Probability with which the interval holds.", share())
 
     def way(self, data: Data, budget: Budget) -> Way:
-        from discreet.questions.data import Selection, different_items, single_items
-
-        lists = bool(data.lists) and self.user is None
+        data.refuse_strict(self)
+        lists = data.lists and self.user is None
         credited = lists or (self.user is not None and self.user != self.column)
         mechanism = _mechanism(budget, credited, self.people or lists, self.max_items, self.confidence)
-        wanted = Selection(
-            columns=() if self.column is None else (self.column,), user=self.user if credited else None,
-            lists=True if data.lists else None, where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
-        )  # fmt: skip
 
         def found() -> Any:
-            rows = data.rows(wanted)
+            whose = self.user if credited else None
+            rows = data.rows(self, self.column, user=whose, lists=True if data.lists else None)
             if not credited:
-                return different_items(single_items(rows), self.nulls)
+                from discreet.engines.different import different_items
+
+                return different_items(rows)
             from discreet.engines.pairs import Pairs
 
-            pairs = Pairs(rows.owned(), self.nulls)
+            pairs = Pairs(rows)
             return mechanism.count_of(pairs.people, pairs.items)
 
         return Way(mechanism.name, mechanism.unit, found, of_lists(mechanism) if lists else mechanism)

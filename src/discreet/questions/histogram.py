@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import WordError
+from discreet.errors import DataError, WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
 from discreet.questions.question import Question, Way, of_lists, universe_kind, way_of
 from discreet.questions.words import column, whole, word
 
 if TYPE_CHECKING:
+    from discreet.events.assembly import Rows
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -44,59 +47,58 @@ class Histogram(Question):
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.prepared import Prepared
         from discreet.central.universe_histogram import UniverseHistogram
-        from discreet.questions.data import Selection
 
-        lists = bool(data.lists)
-        people = self.people or lists
+        data.refuse_strict(self)
+        people = self.people or data.lists
         if people and self.max_items is None:
             raise WordError(
                 "{max_items} is needed where people are counted: the first so many listed items of a person count, and "
                 "the noise grows with it"
             )
+        if self.user is not None and self.column is None:
+            raise WordError("{user} needs {column}, the column of the items")
         mechanism = UniverseHistogram(budget, self.universe, User() if people else Event(), self.max_items)
         more = "" if self.max_items is None else f", {self.max_items} items of a person"
         prepared = Prepared(mechanism, budget, described=f"{mechanism.name}, {mechanism.universe.size} items{more}")
-        wanted = Selection(
-            columns=() if self.column is None else (self.column,), user=self.user, joint=False,
-            lists=True if lists else None, where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
-        )  # fmt: skip
-        if self.user is not None and self.column is None:
-            raise WordError("{user} needs {column}, the column of the items")
 
         def count() -> Any:
-            rows = data.rows(wanted)
-            return self._of_people(mechanism, rows.owned(), data) if people else self._of_rows(mechanism, rows)
+            written_as = None if people else mechanism.universe
+            lists = True if data.lists else None
+            rows = data.rows(self, self.column, user=self.user, lists=lists, universe=written_as, plain=True)
+            columns = None if people else rows.items()  # which refuses lists
+            if rows.item_type is not None:
+                mechanism.universe.refuse_type(rows.item_type)
+            if columns is None:
+                return self._of_people(mechanism, rows, data.are_files)
+            return self._of_rows(mechanism, columns)
 
-        return way_of(prepared, count, of_lists(prepared.draw) if lists else None)
+        return way_of(prepared, count, of_lists(prepared.draw) if data.lists else None)
 
-    def _of_rows(self, mechanism: Any, rows: Any) -> Any:
-        from discreet.questions.data import single_items
+    def _of_rows(self, mechanism: Any, columns: Iterator[Any]) -> Any:
         from discreet.summaries import ExactCounts
 
         summary = ExactCounts()
-        for part in single_items(rows, mechanism.universe):
-            summary.update(part, nulls=self.nulls, bad_items="skip")
+        for found in columns:
+            for part in known_kinds(found, mechanism.universe):
+                summary.update(part, nulls=self.nulls, bad_items="skip")
         return summary
 
-    def _of_people(self, mechanism: Any, found: Any, data: Data) -> Any:
+    def _of_people(self, mechanism: Any, rows: Rows, as_text: bool) -> Any:
         import numpy as np
 
         from discreet.engines.pairs import Pairs
         from discreet.summaries import ExactCounts
 
-        if found.item_type is not None:
-            mechanism.universe.refuse_type(found.item_type)
-        pairs, summary = Pairs(found, self.nulls), ExactCounts()
-        values = pairs.values()
-        places = _places(mechanism.universe, values, data.has_texts)
+        pairs, summary = Pairs(rows), ExactCounts()
+        places = _places(mechanism.universe, pairs.values(), as_text)
         items = pairs.first_of(places >= 0, mechanism.max_items)
         summary.update(mechanism.universe.take(places[items]) if len(items) else np.zeros(0, np.int64))
         return summary
 
 
-def _places(universe: Any, values: Any, has_texts: bool) -> Any:
+def _places(universe: Any, values: Any, as_text: bool) -> Any:
     """The place of every value in the list, or -1. In files numbers may be text, and the other way round."""
-    if not has_texts:
+    if not as_text:
         return universe.positions(values)
     import numpy as np
 
@@ -106,6 +108,36 @@ def _places(universe: Any, values: Any, has_texts: bool) -> Any:
     else:
         items = [str(item) if isinstance(item, int) else item for item in items]
     return np.array([universe.place(item) for item in items], np.int64)
+
+
+def known_kinds(column: Any, universe: Any) -> Iterator[Any]:
+    """A column without the objects that can be in no list. It is refused where none of them can be an item at all.
+
+    Dates, decimals and the like are items, of other kinds than those of a list: it is no error that all of them are.
+    """
+    from discreet._native import MadeColumn
+    from discreet.events.items import is_arrow, item_of, library, objects_of, read, refuse_single
+    from discreet.events.tables import type_of
+    from discreet.events.tags import tagged
+
+    if (kind := read(column, lambda: type_of(column))) is not None:
+        universe.refuse_type(kind)  # by the type, and not by the items
+    objects = objects_of(column)
+    if objects is None and (is_arrow(column) or library(column) or isinstance(column, MadeColumn)):
+        yield column
+        return
+    refuse_single(column)
+    values, odd, useful = iter(column if objects is None else objects), False, False
+    while part := list(islice(values, _OBJECTS_AT_ONCE)):
+        others = [value for value in part if type(value) not in _KNOWN and item_of(value) is None]
+        odd, useful = odd or bool(others), useful or len(others) < len(part) or any(map(tagged, others))
+        yield [value for value in part if type(value) in _KNOWN or item_of(value) is not None] if others else part
+    if odd and not useful:
+        raise DataError("no value of the column can be an item, such as a text or a whole number")
+
+
+_OBJECTS_AT_ONCE = 1 << 16
+_KNOWN = (str, bytes, int, type(None))
 
 
 @function_of(Histogram, first=("budget",))

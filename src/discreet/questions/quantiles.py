@@ -60,21 +60,22 @@ class Quantiles(Question):
 
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.quantile_tree import BINS, Grid, QuantileTree
-        from discreet.questions.data import Selection
 
         assert self.range is not None
         grid = Grid(self.range[0], self.range[1], BINS if self.bins is None else self.bins, self.scale)
         unit = User() if self.people else Event()
         mechanism = QuantileTree(budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
 
+        data.refuse_strict(self)
+        if self.user is not None and self.column is None:
+            raise WordError("{user} needs {column}, the column of the numbers")
+        if self.where is not None and self.column is None and not data.are_files:
+            raise WordError("{where} needs {column}: it chooses rows of a table")
+
         def count() -> Any:
             from discreet.engines.amounts import Amounts
 
-            wanted = Selection(
-                columns=() if self.column is None else (self.column,), user=self.user, where=self.where,
-                nulls=self.nulls, bad_rows=self.bad_rows,
-            )  # fmt: skip
-            found = Amounts(data.numbers(wanted), grid.places, self.nulls, self.people)
+            found = Amounts(data.rows(self, self.column, user=self.user, numbers=True), grid.places)
             return mechanism.counts(found.places, found.people)
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)

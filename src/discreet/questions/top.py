@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import WordError
+from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.ask import asked_of, function_of
 from discreet.questions.question import Question, Way, unit_kind, universe_kind, way_of
@@ -26,16 +26,23 @@ from discreet.questions.words import (
 from discreet.questions.words import column as one_column
 
 if TYPE_CHECKING:
+    from discreet.events.assembly import Rows
     from discreet.events.keys import Keys
     from discreet.events.times import Every
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data, DataRows, Selection
+    from discreet.questions.data import Data
     from discreet.releases.release import Release
     from discreet.summaries.people import ValueRange
 
 __all__ = ["Top", "top_k"]
+
+
+_WHOSE = (
+    "single items do not say whose they are: give a table with column= and user=, or the list of every "
+    "person's items; with dc.User(max_items) you vouch that nobody has more rows than that"
+)
 
 
 def _for_rows(name: str, because: str) -> Refusal:
@@ -205,15 +212,24 @@ class Top(Question):
         by = {"by": list(self.grouped_by)} if self.grouped_by else {}
         return {**super().columns, **by}
 
-    def selection(self) -> Selection:
-        """Which columns it is about."""
-        from discreet.questions.data import Selection
-
-        return Selection(
-            columns=self.column or (), user=self.user, value=self.value,
-            by=self.grouped_by, groups=self.groups, every=self.spans, lists=self.lists,
-            lists_unless_told=isinstance(self.unit, User), where=self.where, nulls=self.nulls, bad_rows=self.bad_rows,
+    def rows(self, data: Data, lists: bool) -> Rows:
+        """The rows that it asks for."""
+        return data.rows(
+            self, self.column, user=self.user, value=self.value, by=self.grouped_by, every=self.spans,
+            groups=self.groups, lists=lists, universe=self.universe,
         )  # fmt: skip
+
+    def come_in_lists(self, data: Data) -> bool:
+        """Whether each row is the list of all that one person has: by what the column's type says, or the words."""
+        if self.user is not None:
+            return False
+        one = not self.grouped_by and len(self.column or ()) <= 1
+        told = data.events.says_lists(self.column[0] if self.column else None) if one else None
+        if self.lists and told is False:
+            raise ParameterError(_WHOSE)
+        if told is not None:
+            return told
+        return isinstance(self.unit, User) if self.lists is None else self.lists
 
     # ---- how it is answered ------------------------------------------------------------------------------------------
 
@@ -229,18 +245,21 @@ class Top(Question):
         from discreet.engines.people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
 
-        memory = Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
-        wanted = self.selection()
-        rows = data.rows(wanted)
-        keys, within = rows.keys, self._within
+        data.refuse_strict(self)
+        Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
+        if self.user is not None and self.column is None and not data.are_files:
+            raise WordError("{user} needs {column}: people are protected in a table")
+        lists = self.come_in_lists(data)
+        rows, within = self.rows(data, lists), self._within
+        keys = rows.keys
         prepared = prepare_people(
-            self.k, budget, max_items=self.max_items, count=self.count or "users", values=within, lists=rows.lists,
+            self.k, budget, max_items=self.max_items, count=self.count or "users", values=within, lists=lists,
             groups=1 if keys is None or not keys.by else keys.many_groups,
         )  # fmt: skip
 
         def count() -> Any:
-            room = 0 if keys is None else keys.room
-            found = people_of(rows.owned(), self.count == "rows", within, self.nulls, memory, self.workers, room)
+            by_rows = self.count == "rows"
+            found = people_of(rows, rows=by_rows, value_range=within, memory=self.memory, threads=self.workers)
             if keys is not None and keys.by:
                 found.group_of = keys.group_of
             return found
@@ -252,30 +271,27 @@ class Top(Question):
 
     def _of_rows(self, data: Data, budget: Budget) -> Way:
         from discreet.questions.choose import empty_summary, prepare
-        from discreet.summaries import UserMisraGries
 
-        rows, unit, mechanism = data.rows(self.selection()), self.hidden, self.mechanism
+        unit, mechanism = self.hidden, self.mechanism
         if self.universe is not None:
             from discreet.central import ReducedMisraGries
 
             # Its noise does not grow with the counters.
             mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
-        sampled = self.sampled
-        keys, lists = rows.keys, rows.lists or sampled
+        lists = self.come_in_lists(data)
+        rows = self.rows(data, lists)
+        keys, sets = rows.keys, lists or self.sampled
         summary = empty_summary(
-            lists, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
-            self.length, self.workers, self.memory, 0 if keys is None else keys.room,
+            sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
+            self.length, self.workers, self.memory, rows.max_key_bytes,
         )  # fmt: skip
         # An hour of reading must not end in a parameter that could have been refused before.
         prepared = prepare(summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True)
         # Of whoever has a longer list a sample counts.
-        prepared = replace(prepared, bounded=prepared.bounded or lists)
+        prepared = replace(prepared, bounded=prepared.bounded or sets)
 
         def count() -> Any:
-            columns = _sampled_sets(rows, unit) if sampled else rows.items(self.universe)
-            if lists and not isinstance(summary, UserMisraGries):
-                columns = _flat(columns, unit, self.nulls)
-            rows.feed(summary, columns, self.nulls, self.bad_rows)
+            rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
             return summary
 
         def draw(found: Any, source: RandomSource) -> Release:
@@ -300,27 +316,6 @@ def _formed(release: Release, keys: Keys | None, assumed: Sequence[str]) -> Rele
             told.append("the list of groups is public: it was not made from the data")
         release = release.with_items(keys.items(release.item_column), keys.by, keys.groups())
     return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
-
-
-def _sampled_sets(rows: DataRows, unit: Unit) -> Iterator[Any]:
-    """One list of items a person, of whoever has more a sample."""
-    from discreet.events.users import UserSets
-
-    assert isinstance(unit, User)
-    sets = UserSets(unit.limit)
-    for users, items, _ in rows.owned().columns:
-        sets.add(users, items)
-    yield from sets.lists()
-
-
-def _flat(columns: Iterator[Any], unit: Unit, nulls: str) -> Iterator[Any]:
-    """The items of people's lists, at most so many of each."""
-    from discreet.engines.user_lists import items_of_users
-    from discreet.noise import system_source
-
-    assert isinstance(unit, User)
-    for column in columns:
-        yield from items_of_users(column, unit.limit, nulls, system_source())
 
 
 @function_of(Top, first=("k", "budget"))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.events.users import mixed
+from discreet.events.samples import mixed
 
 if TYPE_CHECKING:
     import pyarrow as pa

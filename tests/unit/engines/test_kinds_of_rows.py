@@ -6,16 +6,17 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.reference.streams import open_stream
 
-from discreet.engines.people import columns_of_batches, columns_of_table, people_of
-from discreet.events.files import open_stream
+from discreet.engines.people import people_of
+from discreet.events.tables import events_of
 from discreet.events.tags import untagged, with_kinds
 
 
 def counted(path, **options):
     """Every item with its weight in discovery, as the release has them before noise. NOT private."""
     names = {"column": "item", "nulls": "skip", "bad_rows": "skip", **options}
-    with people_of(columns_of_batches(iter(open_stream(path, **names)), "skip"), nulls="skip") as found:
+    with people_of(open_stream(path, **names)) as found:
         weights = found.discovery_weights(4)
         items = found.items(np.arange(len(weights))).to_pylist()
     return dict(zip(items, weights.tolist(), strict=True))
@@ -84,7 +85,7 @@ def test_kinds_can_be_taken_off_again(column):
 def summed(users, values, make=dict):
     """What the items of a table of objects add up to, before noise and unbounded, and how many rows have a sum."""
     table = make({"user": users, "item": ["a"] * len(users), "value": values})
-    columns = columns_of_table(table, "item", "user", "value").columns
+    columns = events_of(table).rows("item", user="user", value="value").owned()
     return [amount for _, _, amounts in columns for amount in amounts.cast(pa.float64()).to_pylist()]
 
 

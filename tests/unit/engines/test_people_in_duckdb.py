@@ -17,10 +17,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.reference.streams import people_of_table
 
 import discreet as dc
 from discreet.central.person_vectors import PersonVectors
-from discreet.engines.people import people_of_table
+from discreet.engines.people import people_of
+from discreet.events.tables import events_of
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople, ValueRange
 
@@ -143,21 +145,23 @@ def test_lists_are_people():
 
 
 @pytest.mark.parametrize(
-    ("values", "published"),
+    "values",
     [
-        ([1, -2], [1, -2]),
-        ([2**63, 5], [2**63, 5]),
-        ([b"x", b"\xff"], [b"x", b"\xff"]),
-        ([True, False], ["true", "false"]),
-        ([datetime.date(2026, 1, 2), datetime.date(1969, 12, 31)], ["2026-01-02", "1969-12-31"]),
+        [1, -2],
+        [2**63, 5],
+        [b"x", b"\xff"],
+        [True, False],
+        [datetime.date(2026, 1, 2), datetime.date(1969, 12, 31)],
     ],
 )
-def test_items_and_people_of_any_scalar_type(values, published):
+def test_items_and_people_of_any_scalar_type(values):
     kind = pa.uint64() if values[0] == 2**63 else None
     table = pa.table({"who": pa.array(np.repeat(values, 2).tolist(), kind), "what": pa.array(values * 2, kind)})
-    with people_of_table(table, "what", "who") as people:
-        weights = people.discovery_weights(256)
-        assert sorted(map(str, people.items(np.arange(len(weights))).to_pylist())) == sorted(map(str, published))
+    rows = events_of(table).rows("what", user="who")
+    with people_of(rows) as people:
+        items = people.items(np.arange(len(people.discovery_weights(256))))
+    items = items if rows.keys is None else rows.keys.items(items)
+    assert sorted(items.to_pylist()) == sorted(values)
 
 
 @pytest.mark.parametrize("column", ["who", "what"])
@@ -321,9 +325,11 @@ def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
     # A process of its own: a copy of this one would wait for threads of DuckDB and pyarrow that it does not have.
     program = """
 import os, pyarrow as pa
-from discreet.engines.people import Memory, people_of_table
+from discreet.engines.people import Memory, people_of
+from discreet.events.tables import events_of
 Memory.room = 0
-people = people_of_table(pa.table({"who": [1, 2, 3], "what": ["a", "b", "a"]}), "what", "who")
+rows = events_of(pa.table({"who": [1, 2, 3], "what": ["a", "b", "a"]})).rows("what", user="who")
+people = people_of(rows)
 os._exit(9)  # no clean-up
 """
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.events import parquet
-from discreet.events.ahead import files_ahead, in_order, read_ahead
-from discreet.events.files import open_stream
+from discreet.events.ahead import in_order, read_ahead
 from discreet.noise import seeded_source
 from discreet.summaries import MisraGries, ShardedMisraGries
 
@@ -99,13 +99,16 @@ def test_the_release_does_not_depend_on_how_rows_are_stored(tmp_path, monkeypatc
         for rows, made in ((64, False), (PLAIN_ROWS, False), (64, True)):
             monkeypatch.setattr(parquet, "PLAIN_ROWS", rows)
             summary, stream = empty(), open_stream(paths, column="item", joint=True)
-            stream.allow_made, ahead = made, files_ahead(stream)
-            batches = ahead((batch.column("item") for batch in stream), summary, summary.checked)
-            if isinstance(summary, ShardedMisraGries):
-                summary.update_batches(batches)
+            if made:
+                stream.feed(summary)
             else:
-                for batch in batches:
-                    summary.update(batch)
+                stream.side_by_side = in_order
+                batches = read_ahead(summary.checked(batch.column("item")) for batch in stream)
+                if isinstance(summary, ShardedMisraGries):
+                    summary.update_batches(batches)
+                else:
+                    for batch in batches:
+                        summary.update(batch)
             assert released(summary) == expected, (paths, rows, made)
 
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.engines import sql
-from discreet.events.files import open_stream
 from discreet.events.growing import Growing
 from discreet.events.row_query import of_arrays
 from discreet.events.text import Dialect

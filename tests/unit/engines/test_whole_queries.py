@@ -6,10 +6,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.commands import run_here
+from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.engines.sql import ASSUMED, WholeQuery
-from discreet.events.files import open_stream
 
 SCHEMA = Path(__file__).parents[3] / "src/discreet/cli/schema/top.schema.json"
 
@@ -30,8 +30,10 @@ def files(tmp_path, monkeypatch):
 
 
 def result(sql, *columns, given=(), **how):
-    query = WholeQuery(sql).reading(given, bad_rows="skip", **how)
-    stream = open_stream([], column=columns[0], user_column=columns[1] if columns[1:] else None, query=query)
+    user = columns[1] if columns[1:] else None
+    stream = open_stream(
+        given, column=columns[0], user_column=user, query=WholeQuery(sql), bad_rows="skip", nulls="error", **how
+    )
     return sorted(tuple(row.values()) for batch in stream for row in batch.to_pylist())
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet import _native
-from discreet.events.files import open_stream
 
 LONG = "w" * 4096
 

@@ -12,10 +12,10 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.streams import columns_of, open_stream
 
 import discreet as dc
 from discreet import _native
-from discreet.events.files import open_stream
 from discreet.events.growing import Growing
 from discreet.events.text import Delimited, Dialect
 
@@ -73,7 +73,7 @@ def test_delimiters_and_quotes(tmp_path):
     assert read(path, "what", dialect=Dialect("|", "none")) == (['"a', 'b"c'], 0)
     path.write_text("n what\n1 a\n")
     assert read(path, "what", dialect=Dialect("space")) == (["a"], 0)
-    with pytest.raises(dc.DataError, match="header line is a single one; --delimiter"):
+    with pytest.raises(dc.DataError, match="header line is a single one; give the delimiter"):
         read(path, "what", dialect=Dialect(","))
     path = tmp_path / "log.csv"
     for word in ("tab", "\\t", "\t"):
@@ -300,9 +300,8 @@ def test_a_header_with_a_carriage_return_is_refused(tmp_path, suffix, made):
     ):
         path.write_bytes(text.encode())
         stream = open_stream(path, column="query", bad_rows="skip")
-        stream.allow_made = made
         with pytest.raises(dc.DataError, match="header line: its first line has a carriage return inside") as caught:
-            list(stream)
+            list(columns_of(stream, made))
         assert "cats" not in str(caught.value)
 
 
@@ -311,8 +310,7 @@ def test_a_row_with_a_carriage_return_is_bad_and_decides_nothing(tmp_path, made)
     path = tmp_path / "log.csv"
     path.write_bytes(b'"que\rry",n\r\na,1\r\nb\rc,2\r\n"d\re",3\nf,4\r\n')
     stream = open_stream(path, column="que\rry", bad_rows="skip")
-    stream.allow_made = made
-    items = [batch.column("item") for batch in stream]
+    items = list(columns_of(stream, made))
     found = [item for each in items for item in (each.to_list() if hasattr(each, "to_list") else each.to_pylist())]
     assert [item.decode() if isinstance(item, bytes) else item for item in found] == ["a", "d\re", "f"]
     assert stream.bad_rows == 1

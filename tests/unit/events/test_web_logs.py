@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.files import open_stream
 from discreet.events.growing import Growing
 from discreet.events.text import LOG_COLUMNS, ROW, WebLog
 

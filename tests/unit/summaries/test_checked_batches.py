@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.files import open_stream
+from discreet import _native
 from discreet.summaries import CountMin, MisraGries, ShardedMisraGries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -73,9 +74,9 @@ def made(tmp_path, texts, **options):
     """Columns that native code has made, of a file."""
     pq.write_table(pa.table({"item": texts}), tmp_path / "rows.parquet", **options)
     stream = open_stream([tmp_path / "rows.parquet"], column="item", joint=True)
-    stream.allow_made = True
-    assert stream.all_made
-    return [batch.column("item") for batch in stream]
+    columns = list(stream.items())
+    assert all(isinstance(column, _native.MadeColumn) for column in columns)
+    return columns
 
 
 @pytest.mark.parametrize("seed", [5, 6])

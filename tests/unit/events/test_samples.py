@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.users import UserSets
+from discreet.events.samples import UserSets
 
 
 def capped(events, max_items, batch=3, key=bytes(16)):

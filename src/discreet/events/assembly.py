@@ -1,0 +1,454 @@
+"""Events, the rows of them that a question asks for, and the one assembler of those rows.
+
+    events = files(paths, format="csv")      # or events_of(table): of Arrow, pandas, polars, DuckDB, a column, lists
+    rows = events.rows("url", user="visitor", by=("country",), nulls="skip")
+    rows.feed(summary)                       # or engines.people.people_of(rows), Pairs(rows), Amounts(rows, place)
+    rows.remarks                             # what was left out, for the operator alone
+
+`Events` says where rows are; `Rows` are those columns of them that were asked for, which can be gone through once. A
+batch has the columns "item", "user" and "value", as far as they were asked for. The `Assembler` makes it of the columns
+that a reader found, whatever it read: it leaves out nulls and what cannot be an item, makes keys of several columns
+(`events.keys`), and checks what a schema says. What becomes of a row depends on this row alone.
+
+How rows are read is nobody else's business: files are read ahead by threads, and decoded and hashed while others are
+counted (`events.ahead`, `Rows.feed`); tables are handed to a summary as they are, wherever it knows their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from discreet._later import np, pa
+from discreet.errors import DataError, ParameterError
+from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of, skip_nulls
+from discreet.events.times import NOT_A_TIME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from discreet._native import MadeColumn
+    from discreet.events.keys import Keys
+    from discreet.events.row_query import Rowwise
+    from discreet.events.times import Every
+
+__all__ = ["Assembler", "Events", "Rows", "Wanted", "Whole"]
+
+
+@runtime_checkable
+class Whole(Protocol):
+    """A query of all rows of what it reads, whose result is read instead of files."""
+
+    def reading(self, files: Any = None, **how: Any) -> Any:
+        """The same query, which reads these files where it names none; `how` is said of them later."""
+        ...
+
+    def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        """The columns that are asked for, batch by batch; None (the first) is the only one beside the others."""
+        ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows a question asks for, and what of them, in the words of all questions: checked once, without data.
+
+    Attributes:
+        columns: Hold the items; none for the only column there is (text files have lines instead). Where there are
+            several, or they are of a type that no summary knows (dates, decimals), "item" is a key that `Rows.keys`
+            makes columns of again.
+        user: Says whose row it is.
+        value: Has numbers, in files also as text.
+        by: Say the group of a row; with `every` the first of them has the times.
+        every: Spans of time are the groups.
+        groups: All groups there may be, see `Keys`.
+        where: Only rows of which this condition is true (`engines.sql.where`).
+        nulls: Rows without a value raise DataError, or are left out with "skip".
+        bad_rows: So do those that cannot be read, or hold what cannot be an item.
+        lists: Whether items come in lists, one row a person; None lets the type tell, of JSON lines the first row.
+        numbers: Whether the column holds numbers ("value") instead of items.
+        plain: Whether items of types that no summary knows are refused.
+        universe: Items of files are written as its elements are: numbers in text are text. What cannot be is left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    user: str | None = None
+    value: str | None = None
+    by: tuple[str, ...] = ()
+    every: Every | None = None
+    groups: Sequence[Any] | None = None
+    where: Rowwise | None = None
+    nulls: str = "error"
+    bad_rows: str = "skip"
+    lists: bool | None = None
+    numbers: bool = False
+    plain: bool = False
+    universe: Any = None
+
+    def __post_init__(self) -> None:
+        skip_nulls(self.nulls)
+        if self.bad_rows not in ("error", "skip"):
+            raise ParameterError(f"bad_rows must be 'error' or 'skip', not {self.bad_rows!r}")
+        named = [*self.columns, *self.by, *(name for name in (self.user, self.value) if name is not None)]
+        for name in named:
+            if not isinstance(name, str) or item_of(name) is None:
+                raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
+        if len({*named}) < len(named):
+            raise ParameterError("the columns of groups, items, users and values must be different columns")
+        if self.plain and len(self.columns) > 1:
+            raise ParameterError("column must be the name of one column")
+        if self.numbers and (len(self.columns) > 1 or self.value is not None or self.by):
+            raise ParameterError("numbers are read from one column, and have no groups")
+
+    @property
+    def roles(self) -> list[str]:
+        """What the columns of a batch are, in their order."""
+        if self.numbers:
+            return ["value"] if self.user is None else ["user", "value"]
+        return ["item", *(["user"] if self.user is not None else []), *(["value"] if self.value is not None else [])]
+
+
+class Events:
+    """Where rows are: files, a table, a column, lists of people.
+
+    Attributes:
+        files: The paths that are read, which no output may overwrite.
+    """
+
+    files: Sequence[str] = ()
+
+    def rows(self, columns: str | Sequence[str] | None = None, **words: Any) -> Rows:
+        """The rows of these columns; `words` are those of `Wanted`."""
+        named = () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+        return self._rows(Wanted(named, **words))
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        """Whether items come in lists, one row a person, where the type or the format says it. Nothing is read."""
+        raise NotImplementedError
+
+    def makes_keys(self, columns: Sequence[str]) -> bool:
+        """Whether items of these columns are keys: of several columns, or of a type that no summary knows."""
+        raise NotImplementedError
+
+    def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
+        """Rows that nothing is asked of but how many there are (`Rows.number`), with or without values."""
+        raise NotImplementedError
+
+    def _rows(self, wanted: Wanted) -> Rows:
+        raise NotImplementedError
+
+
+class Rows:
+    """Batches of rows: Arrow record batches with the columns "item", "user" and "value" that were asked for.
+
+    No batch has nulls, the items of a batch are of one kind (text, bytes or whole numbers, or lists of these), text is
+    valid UTF-8, and no more than a few batches are in memory at a time. It can be gone through once, as batches, by
+    `feed`, or by `owned`.
+
+    Attributes:
+        keys: What makes columns of "item" again, where it stands for several or for a type that no summary knows.
+        tagged: Which of "item" and "user" `owned` gives with their kinds (`events.tags`).
+        item_type: What a schema says of the items before anything is read; None where none does.
+        files: The paths that are read.
+        bytes_total: How many bytes there are to read, where that is known.
+        nulls: What becomes of rows without a value, for whoever takes columns as they are.
+        watch: Called with the number of rows of every batch that was read.
+    """
+
+    keys: Keys | None = None
+    tagged: frozenset[str] = frozenset()
+    item_type: pa.DataType | None = None
+    files: Sequence[str] = ()
+    bytes_total: int | None = None
+    bytes_read: int = 0
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.watch: Callable[[int], object] = lambda rows: None
+        self._wanted, self.nulls = wanted, wanted.nulls
+        self._assembler = Assembler(wanted.roles, wanted.nulls == "skip", wanted.bad_rows == "skip")
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out so far because they cannot be read. NOT PRIVATE."""
+        return self._assembler.bad_rows
+
+    @property
+    def first_bad_row(self) -> str | None:
+        """Where the first of them was, in a text format. NOT PRIVATE."""
+        return self._assembler.first_bad
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was left out, for the operator, who has the data. NOT PRIVATE."""
+        if not self.bad_rows:
+            return []
+        told = f"{self.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)"
+        return [told] if self.first_bad_row is None else [told, f"the first of them is in {self.first_bad_row}"]
+
+    @property
+    def of_people(self) -> bool:
+        """Whether rows say whose they are."""
+        return self._wanted.user is not None
+
+    @property
+    def max_key_bytes(self) -> int:
+        """How long an item may be; a key that has its kind in front is a byte longer."""
+        return DEFAULT_MAX_KEY_BYTES + (0 if self.keys is None else self.keys.room)
+
+    def feed(self, summary: Any, max_items: int | None = None) -> None:
+        """Count all rows into a summary. The same rows make the same summary, however they are read.
+
+        Args:
+            summary: Is updated, with the rules for nulls and bad rows that were asked for.
+            max_items: Rows are people's, by "user" or in lists, and so many different items of a person count: of
+                whoever has more, a random sample.
+        """
+        rules = {"nulls": self._wanted.nulls, "bad_items": self._rule}
+        columns = self._columns(summary, rules, max_items)
+        if hasattr(summary, "update_batches"):
+            summary.update_batches(columns, **rules)
+            return
+        for column in columns:
+            summary.update(column, **rules)
+            del column  # before the next one is read
+
+    def items(self) -> Iterator[Any]:
+        """The items alone, batch by batch, as a summary takes them."""
+        return self._single_or_lists(None)
+
+    def number(self) -> int:
+        """How many rows there are. NOT PRIVATE."""
+        return sum(batch.num_rows for batch in self)
+
+    def owned(self) -> Iterator[tuple[pa.Array | None, pa.Array | None, pa.Array | None]]:
+        """(whose, which item, what value) of every row, batch by batch; of lists the number of the row is the person.
+
+        None stands for what was not asked for. Values of `tagged` columns are written with their kinds.
+        """
+        before = 0
+        for batch in self:
+            users, items, values = (batch.column(role) if role in batch.schema.names else None for role in _ROLES)
+            if users is None and items is not None:
+                if kind_of(items.type, lists=False) is not None or not pa.types.is_nested(items.type):
+                    raise DataError("without a column of people the items must come in lists, one row a person")
+                users, items, before = *_of_lists(items, before), before + len(items)
+            yield self._with_kinds(users, items, values)
+
+    def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
+        return users, items, values
+
+    # What becomes of rows that the assembler has passed; a summary may look at items that it has not seen.
+    _rule = "skip"
+
+    def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
+        """The columns that a summary is updated with."""
+        return self._counted(max_items, hasattr(summary, "max_items_per_user"))
+
+    def _counted(self, max_items: int | None, takes_lists: bool) -> Iterator[Any]:
+        """Items, or one list of items a person: at most so many of each where the summary takes no lists."""
+        columns = self._single_or_lists(max_items)
+        return columns if max_items is None or takes_lists else _flat(columns, max_items, self._wanted.nulls)
+
+    def _single_or_lists(self, max_items: int | None) -> Iterator[Any]:
+        sets = None
+        if self.of_people and max_items is not None:
+            from discreet.events.samples import UserSets
+
+            sets = UserSets(max_items)
+        for batch in self:
+            items = batch.column("item")
+            self._check_lists(items, max_items)
+            if sets is None:
+                yield items
+            else:
+                sets.add(batch.column("user"), items)
+            del batch, items  # before the next one is read
+        if sets is not None:
+            yield from sets.lists()
+
+    def _check_lists(self, items: Any, max_items: int | None) -> None:
+        """Refuse lists where single items are counted, and single items where lists are."""
+        lists = isinstance(items, pa.Array) and (pa.types.is_list(items.type) or pa.types.is_large_list(items.type))
+        if lists and (self.of_people or max_items is None):
+            raise DataError("the column holds lists, one row a person: count people, and give no user")
+        if not lists and max_items is not None and not self.of_people:
+            raise DataError("max_items needs user, or a column of lists with one row a person")
+
+
+_ROLES = ("user", "item", "value")
+
+
+def _flat(lists: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
+    """The items of people's lists, at most so many of each."""
+    from discreet.events.samples import items_of_users
+    from discreet.noise import system_source
+
+    for batch in lists:
+        yield from items_of_users(batch, max_items, nulls, system_source())
+
+
+def _of_lists(lists: pa.Array, before: int) -> tuple[pa.Array, pa.Array]:
+    """(whose, which item) of lists that come after so many."""
+    import pyarrow.compute as pc
+
+    return pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before), lists.flatten()
+
+
+def _not_items(source: str) -> str:
+    return f"{source} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
+
+
+def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
+    """The lines of the rows that were kept."""
+    return None if line_of is None else lambda row: line_of(int(np.flatnonzero(kept)[row]))
+
+
+class Assembler:
+    """Makes batches of the columns that a reader found, and leaves out the rows that are none.
+
+    Attributes:
+        names: What the columns of a batch hold, see `Wanted.roles`.
+        keys: Makes the items, where they are of several columns or of a type that no summary knows.
+        has_schema: Whether the format says of what kind the items are. Otherwise every row has a kind of its own, and
+            one row must not decide for others.
+        check_text: Whether the reader has not made sure yet that text is UTF-8.
+        longest: How many bytes an item may have.
+        bad_rows: How many rows were left out. NOT PRIVATE.
+        first_bad: Where the first of them was, if that is known. NOT PRIVATE.
+        line_of: The line of a row of the next batch, where the reader reads lines.
+    """
+
+    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
+        self.names = names
+        self.keys: Keys | None = None
+        self.has_schema, self.check_text, self.longest = True, False, DEFAULT_MAX_KEY_BYTES
+        self.bad_rows = 0
+        self.first_bad: str | None = None
+        self.line_of: Callable[[int], int] | None = None
+        self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
+        self._kind: str | None = None
+
+    def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
+        """Some rows are bad, for a reason that tells nothing about what is in them; the first of them in this line."""
+        if number and not self._skip_bad_rows:
+            raise DataError(reason if line is None else f"{reason} (line {line():,})")
+        if number and not self.bad_rows and line is not None:
+            self.first_bad = f"line {line():,}: {reason}"
+        self.bad_rows += number
+
+    def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
+        """The rows of these columns that are items (and users, and values), from a source of this name."""
+        if self.keys is not None and self.keys.needed(arrays[0].type):
+            if self._kind is not None:
+                raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
+            return self._keyed(arrays, source)
+        if any(pa.types.is_null(array.type) for array in arrays):
+            # A column of which nothing but nulls was seen so far; its type is not known yet.
+            self._found_nulls(len(arrays[0]), source)
+            return pa.record_batch([], names=[])
+        kinds = [kind_of(array.type, lists=of == "item") for of, array in zip(self.names, arrays, strict=True)]
+        for of, array, kind in zip(self.names, arrays, kinds, strict=True):
+            if of == "value":
+                check_amounts(array, source)
+            elif kind is None and (of == "item" or pa.types.is_nested(array.type)):
+                raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
+        if self.has_schema and self.names[0] == "item":
+            self.same_kind(kinds[0], source)
+        batch = self._without_nulls(pa.record_batch(list(arrays), names=self.names), source)
+        batch = self._with_amounts(self._readable(batch, source), source)
+        if kinds[0] is not None and kinds[0].startswith("list"):
+            lists = batch.column(0)
+            if lists.flatten().null_count:
+                self._found_nulls(1, source)
+                batch = batch.set_column(0, "item", without_null_elements(lists))
+        return batch
+
+    def same_kind(self, kind: str | None, source: str) -> None:
+        """Refuse items of another kind than those before."""
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            raise DataError(f"{source} has items of type {kind}, after items of type {self._kind}")
+
+    def take(self, items: MadeColumn, source: str) -> None:
+        """Note the rows that native code found beside the items of a column."""
+        if items.nulls or items.bad:
+            self._found_nulls(items.nulls, source)
+            self.found_bad(items.bad, _not_items(source))
+
+    def _keyed(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
+        """The same for items that are made of several columns: all but the users and the values."""
+        assert self.keys is not None
+        parts = len(arrays) - len(self.names) + 1
+        many = parts - len(self.keys.by)  # groups come after the items, of which one may be found by its place
+        arrays = (*arrays[many:parts], *arrays[:many], *arrays[parts:])
+        self.keys.start([part.type for part in arrays[:parts]], source)
+        if self.names[-1] == "value":
+            check_amounts(arrays[-1], source)
+        batch = pa.record_batch(list(arrays), names=[*map(str, range(parts)), *self.names[1:]])
+        batch = self._without_nulls(batch, source)
+        if not batch.num_rows:
+            return pa.record_batch([], names=[])
+        batch = self._with_amounts(self._readable(batch, source), source)
+        keys, good, listed = self.keys.of(batch.columns[:parts], source)
+        batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
+        if good is not None:
+            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}"))
+            listed = listed if listed is None else listed[good]
+        if listed is not None:
+            batch, self.line_of = batch.filter(pa.array(listed)), _among(listed, self.line_of)
+        return self._readable(self._without_nulls(batch, source), source)  # what is not a number has no key
+
+    def _without_nulls(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        if not any(column.null_count for column in batch.columns):
+            return batch
+        import pyarrow.compute as pc
+
+        there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))
+        self._found_nulls(1, source, lambda: int(np.argmin(there)))
+        self.line_of = _among(there, self.line_of)
+        return batch.filter(there)
+
+    def _found_nulls(self, number: int, source: str, row: Callable[[], int] = lambda: 0) -> None:
+        if number and not self._skip_nulls:
+            where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
+            raise DataError(
+                f"{source} has rows without a value in the column wanted{where}; nulls='skip' leaves those out"
+            )
+
+    def _left_out(self, good: npt.NDArray[np.bool_], reason: str) -> pa.Array:
+        """Which rows stay, where those that are not good are bad."""
+        line_of = self.line_of
+        line = None if line_of is None else lambda: line_of(int(np.argmin(good)))
+        self.found_bad(len(good) - int(good.sum()), reason, line)
+        self.line_of = _among(good, line_of)
+        return pa.array(good)
+
+    def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        """The batch without its bad rows: items that are too long, text that is not UTF-8."""
+        most = self.longest + (0 if self.keys is None else self.keys.room)
+        for position, array in enumerate(batch.columns):
+            name = batch.schema.names[position]
+            if name == "value":
+                continue
+            good = readable(array, most if name == self.names[0] else None, self.check_text)
+            if good is not None:
+                kept = self._left_out(good, _not_items(source))
+                if pa.types.is_dictionary(array.type):  # its values must be readable, too
+                    batch = batch.set_column(position, name, array.dictionary_decode())
+                batch = batch.filter(kept)
+        return batch
+
+    def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
+        """The batch with values that were text as numbers, without the rows whose value is none."""
+        if "value" not in self.names or is_amount(batch.column("value").type):
+            return batch
+        values, good = amounts_of(batch.column("value"))
+        batch = batch.set_column(batch.num_columns - 1, "value", values)
+        if good is None or good.all():
+            return batch
+        return batch.filter(self._left_out(good, f"{source} has a value that is not a number"))

@@ -1,0 +1,173 @@
+"""One type over files, tables and lists: the same rows make the same summaries and people, wherever they are."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.engines.amounts import Amounts
+from discreet.engines.different import different_items
+from discreet.engines.pairs import Pairs
+from discreet.engines.people import people_of
+from discreet.engines.sql import where
+from discreet.events.files import Files
+from discreet.events.tables import events_of
+from discreet.summaries import ExactCounts, UserMisraGries
+
+ROWS = [(f"u{i % 7}", f"i{i % 5}", i % 3, i / 4) for i in range(60)]
+NAMES = ["who", "what", "group", "amount"]
+TABLE = pa.table({name: [row[at] for row in ROWS] for at, name in enumerate(NAMES)})
+
+
+def written(folder, kind):
+    path = folder / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(TABLE, path, row_group_size=9)
+    elif kind == "csv":
+        TABLE.to_pandas().to_csv(path, index=False)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
+    return Files(path)
+
+
+FORMS = {
+    **{kind: lambda folder, kind=kind: written(folder, kind) for kind in ("csv", "jsonl", "parquet")},
+    "Arrow": lambda folder: events_of(TABLE),
+    "reader": lambda folder: events_of(TABLE.to_reader(11)),
+    "pandas": lambda folder: events_of(TABLE.to_pandas()),
+    "objects": lambda folder: events_of(TABLE.to_pydict()),
+}
+
+
+@pytest.fixture(params=FORMS)
+def events(request, tmp_path):
+    return FORMS[request.param](tmp_path)
+
+
+def counts_of(rows, **how):
+    """What a summary counts, by item as it is published."""
+    summary = ExactCounts(seed=1)
+    rows.feed(summary, **how)
+    raw = summary.not_private_counts()
+    items = raw.items if rows.keys is None else rows.keys.items(raw.items)
+    shown = [item if not isinstance(item, dict) else tuple(item.values()) for item in items.to_pylist()]
+    return dict(zip(shown, list(raw.counts), strict=True))
+
+
+def test_a_summary_counts_the_same_rows_of_every_source(events):
+    assert counts_of(events.rows("what")) == {f"i{i}": 12 for i in range(5)}
+
+
+def test_groups_and_items_of_several_columns(events):
+    found = counts_of(events.rows("what", by=["who"]))
+    assert len(found) == 35
+    assert found["u0", "i0"] == sum(row[:2] == ("u0", "i0") for row in ROWS)
+
+
+def test_who_has_what(events):
+    pairs = Pairs(events.rows("what", user="who"))
+    assert len({*pairs.people.tolist()}) == 7
+    assert len(pairs.people) == len({row[:2] for row in ROWS})
+    assert sorted(pairs.values().to_pylist()) == [f"i{i}" for i in range(5)]
+
+
+def test_numbers_and_whose_they_are(events):
+    found = Amounts(events.rows("amount", user="who", numbers=True), lambda numbers: (4 * numbers).astype(np.int32))
+    assert sorted(found.places.tolist()) == list(range(60))
+    assert found.people is not None
+    assert np.bincount(found.people).tolist() == [9, 9, 9, 9, 8, 8, 8]
+
+
+def test_different_items(events):
+    assert different_items(events.rows("who")) == 7
+
+
+def test_all_rows_are_counted_with_or_without_values(events):
+    assert events.all_rows().number() == 60
+
+
+def test_only_rows_of_which_a_condition_is_true(events):
+    expected = Counter(row[1] for row in ROWS if row[0] == "u0")
+    assert counts_of(events.rows("what", where=where("who = 'u0'"))) == expected
+
+
+def test_a_sample_of_every_person(events):
+    assert sum(counts_of(events.rows("what", user="who"), max_items=2).values()) == 14
+
+
+@pytest.mark.parametrize("lists", [[["a", "b", "a"], ["b"], []], pa.array([["a", "b", "a"], ["b"], []])])
+def test_lists_of_people(lists):
+    def rows():
+        return events_of(lists).rows(lists=True)
+
+    assert len(Pairs(rows()).people) == 3
+    with people_of(rows()) as people:
+        assert people.items(np.arange(len(people.discovery_weights(8)))).to_pylist() == ["a", "b"]
+    summary = UserMisraGries(10, 2)
+    rows().feed(summary)
+    assert summary.total == 3
+    assert counts_of(rows(), max_items=1)["b"] >= 1
+    assert events_of(pa.array([["a"]])).says_lists() is True
+    with pytest.raises(dc.DataError, match="holds lists"):
+        list(events_of(pa.array([["a"]])).rows().items())
+
+
+def test_events_are_themselves_and_files_are_not_data(tmp_path):
+    events = events_of(TABLE)
+    assert events_of(events) is events
+    with pytest.raises(dc.DataError, match="reads files"):
+        events_of(str(tmp_path))
+
+
+def test_what_was_left_out_is_told_to_the_operator_alone(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"what,n\na,1\n\xff,2\nb,3\nc\n")
+    rows = Files(path).rows("what")
+    seen = []
+    rows.watch = seen.append
+    assert counts_of(rows) == {"a": 1, "b": 1}
+    assert rows.bad_rows == 2
+    assert rows.remarks[0].startswith("2 rows could not be read")
+    assert "line 3" in rows.remarks[1]
+    assert sum(seen) == 2
+    assert rows.files == [str(path)]
+    with pytest.raises(dc.DataError, match="line 3"):
+        counts_of(Files(path).rows("what", bad_rows="error"))
+
+
+@pytest.mark.parametrize("odd", [5, "5", 2**64 - 1])
+@pytest.mark.parametrize("how", [{"by": ["c"]}, {"columns": ["q", "c"]}])
+def test_a_person_of_another_kind_stops_nobody_in_groups(tmp_path, odd, how):
+    """In JSON lines every row has a kind of its own, whatever items are made of."""
+    path, how = tmp_path / "rows.jsonl", {"columns": ["q"], **how}
+    rows = [{"u": f"u{i}", "q": "a", "c": "x"} for i in range(20)]
+    for place in (0, 20):
+        mixed = [*rows[:place], {"u": odd, "q": "a", "c": "x"}, *rows[place:]]
+        path.write_text("".join(json.dumps(row) + "\n" for row in mixed))
+        assert len({*Pairs(Files(path).rows(how["columns"], user="u", by=how.get("by", ()))).people.tolist()}) == 21
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"nulls": "never"}, "nulls must be"),
+        ({"bad_rows": "never"}, "bad_rows must be"),
+        ({"user": "what"}, "different columns"),
+        ({"by": ["\ud800"]}, "must be text"),
+        ({"numbers": True, "by": ["who"]}, "no groups"),
+    ],
+)
+def test_words_are_refused_before_anything_is_read(words, told):
+    with pytest.raises(dc.ParameterError, match=told):
+        events_of(TABLE).rows("what", **words)
+
+
+def test_values_of_a_table_are_numbers():
+    frame = pd.DataFrame({"who": ["u"], "what": ["a"], "amount": pd.Series(["1"], dtype="string")})
+    with pytest.raises(dc.DataError, match="must hold numbers"):
+        events_of(frame).rows("what", user="who", value="amount")
