@@ -23,7 +23,7 @@ from discreet.central import ChosenDistinct, CreditedDistinct, Grid, NoisyCount,
 from discreet.central.person_vectors import PersonVectors
 from discreet.central.quantile_tree import VOTE
 from discreet.events.keys import Keys, Layout
-from discreet.events.tables import keyed_batches
+from discreet.events.tables import events_of
 from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.releases.release import Release
@@ -908,12 +908,13 @@ class GroupedTop:
 
     def summary(self, rows: Rows) -> tuple[MisraGries, Keys]:
         """The sketch of the rows, and what makes groups and items of its keys again."""
-        keys, sketch = Keys(["item"], ["group"], groups=self.listed), MisraGries(self.capacity, seed=SEED)
         counted, names = self.counted(rows), ["group", "item"]
         table = {name: pa.array([row[place] for row in counted], pa.string()) for place, name in enumerate(names)}
-        for batch in keyed_batches(table, keys, names):
-            sketch.update(batch.column("item"))
-        return sketch, keys
+        found = events_of(table).rows("item", by=("group",), groups=self.listed)
+        sketch = MisraGries(self.capacity, seed=SEED)
+        found.feed(sketch)
+        assert found.keys is not None
+        return sketch, found.keys
 
     def release(self, rows: Rows, source: Any) -> Release:
         """The release of some rows."""

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of
+from discreet_audit.registry import case_of
 
 import discreet as dc
 from discreet.engines.people import people_of
 from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
 from discreet_audit.exact import neighbouring_streams
-from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of
-from discreet_audit.registry import case_of
 
 BUDGET = dc.Budget(2.0, 0.02)
 STREAMS = [*neighbouring_streams(PAIRS, 2), CLOSE]

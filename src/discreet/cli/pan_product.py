@@ -104,7 +104,7 @@ def _counter(data: bytes | None, asked: dict[str, Any], paying: Paying) -> Inner
 def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[str]]:
     """The rows of files, as text; what cannot be read at all is the empty text."""
     stream = source.open(files)
-    read = batches(stream, stream, tell=False)
+    read = batches(stream, tell=False)
     first = list(islice(read, 1)) if peek else []
 
     def texts() -> Iterator[list[str]]:
