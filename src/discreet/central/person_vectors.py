@@ -500,8 +500,12 @@ class Sizes:
     def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
         """The share of the contributions that scaling to `longest` leaves out, with an interval.
 
-        Of the bins up to the first beyond the last that stands out. People with longer vectors are too few to be seen
-        in the noise, and no private statement tells what they contribute: they are not part of the share.
+        Of presence the interval is for all people. C was chosen by the same noise, so it holds for every C there is to
+        choose, and its lower end for every number of edges that may stand out; see `_ends_of_share`.
+
+        Of rows and values it is for the bins up to the first beyond the last that stands out. People with longer
+        vectors are too few to be seen in the noise, and no private statement tells what they contribute: they are not
+        part of that share.
         """
         seen = self._seen
         noisy = self.noisy[:seen]
@@ -515,10 +519,39 @@ class Sizes:
             return min(max((float(np.sum(noisy * lost)) + side * half) / everything, 0.0), 1.0)
 
         if not self.rows:
-            return Estimate(share(self.lengths, 0, 1 / 3), share(self.lengths, -1, 1.0), share(self.lengths, 1))
+            value = share(self.lengths, 0, 1 / 3)
+            lower, upper = self._ends_of_share(longest, (1.0 - confidence) / 2.0)
+            return Estimate(value, min(lower, value), max(upper, value))
         # How many rows or what values people have may be the same for all: the whole crowd is at one end of a bin then.
         ends = np.sqrt(self.edges / _FACTOR), np.sqrt(self.edges)
         return Estimate(share(self.lengths, 0), share(ends[0], -1), share(ends[1], 1))
+
+    def _ends_of_share(self, longest: float, beta: float) -> tuple[float, float]:
+        """(lower, upper): each fails with probability beta at most, whichever C was chosen by these sizes.
+
+        The share is at most s exactly if sum_i p_i (lost_i - s mass_i) <= 0, p_i the people of edge i. For given C and
+        s the noisy sum has a known deviation, so the test of every s makes an interval for the ratio. The upper end
+        takes all edges, also those where nobody is seen. The lower one takes those that are seen: longer vectors lose a
+        larger part, so whoever is beyond them only raises the share.
+        """
+        mass = self._mass(self.lengths)
+        lost = mass * (1.0 - np.minimum(1.0, longest / self.lengths))
+        if not lost.any():
+            return 0.0, 0.0
+        s = np.linspace(0.0, 1.0, 1001)[:, None]
+        lengths = 2.0 + 8.0 * math.log2(math.sqrt(self.edges[-1] / self.edges[0]))  # of `best_length`'s grid, and two
+
+        def sums(rest: Array, side: int, among: float) -> Array:
+            reach = -float(ndtri(beta / among)) * self.spread
+            return np.asarray(rest @ self.noisy[: rest.shape[1]] + side * reach * np.linalg.norm(rest, axis=1))
+
+        seen = self._seen
+        above = sums(lost - s * mass, 1, lengths)
+        below = sums((lost - self.gaps(longest))[:seen] - s * mass[:seen], -1, lengths * len(self.edges))
+        # The largest s that is not too large; the first that may be too large, and all before it are not.
+        upper = np.flatnonzero(above > 0.0)
+        lower = int(np.argmax(np.append(below <= 0.0, True)))
+        return max(0.0, (lower - 1) / 1000.0), float(min(1.0, (upper[-1] + 1) / 1000.0)) if len(upper) else 0.0
 
 
 @dataclass(frozen=True)

@@ -101,15 +101,18 @@ def test_all_intervals_hold_together_at_least_as_often_as_stated(name, kind):
     assert missed < 20
 
 
-def test_few_items_of_many_people_lose_nothing():
-    """Also those whose people have all the others: they have the longest vectors."""
+def test_few_items_of_many_people_lose_next_to_nothing():
+    """Also those whose people have others, too: they have the longest vectors, and lose 0.7 % of all that there is."""
     people = ListedPeople(ratings())
     for seed in range(10):
         release = PersonVectors(BUDGET, 100)(people, seeded_source(seed))
         assert abs(release[0].count - 120) < 40
         assert release[0].lower <= 120 <= release[0].upper
-        assert release.left_out.upper == 0.0
-        assert "Nothing was left out" in release.notes()[1]
+        whole = release.error_model.scaling.noise is None  # nobody is scaled down
+        lost, note = (0.0, "Nothing was left out") if whole else (0.007, "Counts are low by less than 1 %")
+        assert release.left_out.lower <= lost <= release.left_out.upper < 0.05
+        assert (release.left_out.upper == 0.0) == whole
+        assert note in release.notes()[1]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.999999])
