@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from discreet.service.checking import checked
-from discreet.service.kinds import items_shown
+from discreet.service.forecast import checked
+from discreet.service.runs import items_shown
 
 import discreet as dc
 from discreet.noise import seeded_source
