@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from discreet.service.forecast import checked
+from discreet.service.forecast import forecast
 from discreet.service.runs import items_shown
 
 import discreet as dc
@@ -178,7 +178,7 @@ def test_check_page_and_json_say_the_same_number():
     definition = StreamDefinition(
         kind="top", item="word", capacity=64, tick="1h", horizon="1d", epsilon=1.0, delta=1e-6, k=5
     )
-    line = next(line for line in checked("words", definition)["error"] if line.startswith("Error of a count"))
+    line = next(line for line in forecast("words", definition)["error"] if line.startswith("Error of a count"))
     low, high = map(int, re.findall(r"(\d+) too", line))
     hitters = dc.continual.HeavyHitters(24, BUDGET, 64, source=seeded_source(3))
     for _ in range(24):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
 from discreet.privacy.question import question_of
+from discreet.questions.data import data_of
 from discreet.releases.payment import Bill, Payer
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["answer", "stands_for"]
 
 
-def answer(question: Question, data: Data, budget: Budget, payer: Payer | None = None) -> Any:
+def answer(question: Question, data: Any, budget: Budget, payer: Payer | None = None) -> Any:
     """Check, read, charge, draw, store, return.
 
     A charge id that was used for this question gives what is stored under it: nothing is read, and nothing charged. A
@@ -25,7 +26,7 @@ def answer(question: Question, data: Data, budget: Budget, payer: Payer | None =
     Returns:
         A `Release`, an `Estimate` or a `QuantileRelease`, which says how it was paid.
     """
-    budget, payer = as_budget(budget), payer or Payer()
+    budget, payer, data = as_budget(budget), payer or Payer(), data_of(data)
     described = stands_for(question, data, payer)
     stored = payer.stored(budget, described)
     if stored is not None:

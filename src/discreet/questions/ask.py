@@ -46,11 +46,10 @@ def asked_of(
 ) -> Any:
     """What a function in Python does: make the question, and answer it."""
     from discreet.questions.answer import answer
-    from discreet.questions.data import data_of
     from discreet.releases.payment import Payer
 
     payer = Payer(ledger, charge_id, source, request=request)
-    return answer(kind(**in_new_words(kind, words, _warn)), data_of(data), budget, payer)
+    return answer(kind(**in_new_words(kind, words, _warn)), data, budget, payer)
 
 
 def by_place(
