@@ -82,7 +82,7 @@ def _log_to_standard_error() -> None:
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("discreet: %(message)s"))
-    logging.getLogger("discreet.service").addHandler(handler)
+    logging.getLogger("discreet.service").handlers = [handler]  # once, however often a process runs commands
 
 
 @service.command()
