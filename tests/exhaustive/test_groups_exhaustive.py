@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.people import people_of
+from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
 from discreet_audit.exact import neighbouring_streams

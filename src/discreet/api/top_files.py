@@ -86,7 +86,7 @@ def top_k_of_files(
     if lists or (users and mechanism == "auto"):
         from discreet.api.top_people import asked_of_people, refuse_for_people
         from discreet.central.prepared import prepare_people
-        from discreet.engines.people import LEAST_MEMORY, people_of
+        from discreet.engines.exact_people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
         from discreet.summaries.people import ValueRange
 

@@ -60,7 +60,7 @@ def top_k_of_people(
         k, budget, max_items=max_items, count=count, values=within, lists=lists, ledger=ledger, charge_id=charge_id,
         source=source, question=question,
     )  # fmt: skip
-    from discreet.engines.people import people_of
+    from discreet.engines.exact_people import people_of
 
     found = table.rows(column, user=user, value=values, nulls=nulls, lists=lists)
     with people_of(found, rows=count == "rows", value_range=within, memory=memory, threads=workers) as people:
