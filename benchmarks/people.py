@@ -162,7 +162,7 @@ def coverage(options: argparse.Namespace) -> None:
 
     import discreet as dc
     from discreet.central.person_vectors import PersonVectors
-    from discreet.engines.people import people_of
+    from discreet.engines.exact_people import people_of
     from discreet.events.tables import events_of
     from discreet.noise import seeded_source
     from discreet.summaries.people import ValueRange

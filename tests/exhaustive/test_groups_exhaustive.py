@@ -12,7 +12,7 @@ from discreet_audit.groups import CLOSE, PAIRS, GroupedTop, worst_of
 from discreet_audit.registry import case_of
 
 import discreet as dc
-from discreet.engines.people import people_of
+from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
 from discreet_audit.exact import neighbouring_streams

@@ -195,7 +195,7 @@ OF_ITEMS = {
     "top": lambda table: top(table, column="x"),
     "top of people": lambda table: top(table, column="x", user="id"),
     "top of rows of people": lambda table: top(table, column="x", user="id", count="rows", max_items=1),
-    "top of sums": lambda table: top(table, column="x", user="id", values="number", value_range=(0, 3)),
+    "top of sums": lambda table: top(table, column="x", user="id", value="number", value_range=(0, 3)),
     "top by": lambda table: top(table, column="other", by="x"),
     "top by, of people": lambda table: top(table, column="other", by="x", user="id"),
     "top of two": lambda table: top(table, column=["x", "other"]),
@@ -226,8 +226,8 @@ OF_NUMBERS = {
     "quantiles": lambda table: quartile(table, "x"),
     "quantiles of a column": lambda table: quartile(table["x"], None),
     "quantiles of people": lambda table: quartile(table, "x", user="id"),
-    "top of sums": lambda table: top(table, column="other", user="id", values="x", value_range=(0, 3)),
-    "top of sums of two": lambda table: top(table, column=["other", "time"], user="id", values="x", value_range=(0, 3)),
+    "top of sums": lambda table: top(table, column="other", user="id", value="x", value_range=(0, 3)),
+    "top of sums of two": lambda table: top(table, column=["other", "time"], user="id", value="x", value_range=(0, 3)),
 }
 OF_TIMES = {
     "top": lambda table: top(table, column="other", every="1d", time="x"),

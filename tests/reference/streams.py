@@ -1,6 +1,6 @@
 """Rows of files and people of tables in one call, as many tests read them."""
 
-from discreet.engines.people import people_of
+from discreet.engines.exact_people import people_of
 from discreet.events.assembly import Rows
 from discreet.events.files import Files
 from discreet.events.tables import events_of

@@ -10,12 +10,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from discreet.service.forecast import forecast
-from discreet.service.runs import items_shown
 
 import discreet as dc
 from discreet.noise import seeded_source
 from discreet.service.definitions import StreamDefinition
+from discreet.service.forecast import forecast
+from discreet.service.runs import items_shown
 
 BUDGET, RUNS = dc.Budget(1.0, 1e-6), 300
 PLAIN = dc.continual.HeavyHitters(8, BUDGET, 64, every=1, base=2)

@@ -213,12 +213,12 @@ def test_a_ledger_keeps_the_columns_and_a_charge_id_stands_for_them(tmp_path):
         (
             pd.DataFrame({"a": [1], "b": [2]}),
             {"column": "nothing"},
-            "'nothing'; the table has: 'a', 'b'",
+            "no column 'nothing'; its columns are 'a', 'b'",
         ),
         (
             pl.DataFrame({"a": [1], "b": [2]}),
             {"column": "nothing"},
-            "'nothing'; the table has: 'a', 'b'",
+            "no column 'nothing'; its columns are 'a', 'b'",
         ),
         (pd.DataFrame({"a": [1], "b": [2]}).groupby("a"), {}, "GroupBy"),
         (pd.DataFrame({"a": [1], "b": [2]}).groupby("a"), {"column": "b"}, "GroupBy"),

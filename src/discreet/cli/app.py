@@ -66,7 +66,7 @@ class _Commands(click.Group):
             # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if cmd_name in _QUESTIONS:
-            from discreet.cli.question import command_of
+            from discreet.cli.question_commands import command_of
 
             return command_of(cmd_name)
         command: click.Command = getattr(import_module(f"discreet.cli.{cmd_name}"), cmd_name)

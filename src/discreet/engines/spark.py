@@ -36,9 +36,9 @@ from discreet.events.values import published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.budget import as_budget
+from discreet.privacy.charge_terms import question_of
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account
-from discreet.privacy.question import question_of
 from discreet.releases.payment import Payer, is_stored
 from discreet.releases.release import Release
 from discreet.summaries import RawCounts

@@ -1,1 +1,1 @@
-"""Where streams come from: files, tables, growing inputs; one reader of items."""
+"""Events: files, tables, lists of people, growing inputs; one assembler of rows, one reader of items."""

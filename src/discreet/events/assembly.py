@@ -1,8 +1,8 @@
 """Events, the rows of them that a question asks for, and the one assembler of those rows.
 
-    events = files(paths, format="csv")      # or events_of(table): of Arrow, pandas, polars, DuckDB, a column, lists
+    events = Files(paths, format="csv")      # or events_of(table): of Arrow, pandas, polars, DuckDB, a column, lists
     rows = events.rows("url", user="visitor", by=("country",), nulls="skip")
-    rows.feed(summary)                       # or engines.people.people_of(rows), Pairs(rows), Amounts(rows, place)
+    rows.feed(summary)                       # or people_of(rows), Pairs(rows), Amounts(rows, place) of the engines
     rows.remarks                             # what was left out, for the operator alone
 
 `Events` says where rows are; `Rows` are those columns of them that were asked for, which can be gone through once. A

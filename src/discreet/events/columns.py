@@ -20,6 +20,7 @@ __all__ = [
     "amounts_of",
     "broken_input",
     "check_amounts",
+    "check_names",
     "checked",
     "choose",
     "is_amount",
@@ -72,12 +73,17 @@ def choose(
         if len(rest) != 1:
             raise DataError(f"{source}: name the column that holds the items; {there}")
         column = rest[0]
-    wanted = [column, *others]
+    check_names(names, [column, *others], source, there)
+    return [column, *others]
+
+
+def check_names(names: Sequence[Any], wanted: Sequence[str], source: str = "the table", there: str = "") -> None:
+    """Refuse names that no column has, or several."""
     for name in wanted:
         if names.count(name) != 1:
             problem = "more than one column" if name in names else "no column"
+            there = there or f"its columns are {', '.join(map(repr, names))}"
             raise DataError(f"{source} has {problem} {name!r}; {there}")
-    return wanted
 
 
 def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError
-from discreet.events.columns import without_views
-from discreet.events.items import is_polars_objects, item_of, library, read
+from discreet.events.columns import check_names, without_views
+from discreet.events.items import categories_of, item_of, library, objects_of, read
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
 __all__ = ["Bound", "Rowwise", "of_arrays", "of_rows", "of_table", "texts_of"]
@@ -162,7 +162,7 @@ def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
         found = column(first)
         with suppress(KeyError, pa.ArrowException):
             return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found
-    raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, schema.names))}")
+    check_names(schema.names, [name])
 
 
 def _column_of(table: Any, name: str) -> pa.Array:
@@ -170,24 +170,18 @@ def _column_of(table: Any, name: str) -> pa.Array:
 
     So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
     """
-    names = list(table) if isinstance(table, dict) else list(table.columns)
-    if names.count(name) != 1:
-        raise DataError(f"the table has not one column {name!r}; its columns are {', '.join(map(repr, names))}")
+    check_names(list(table) if isinstance(table, dict) else list(table.columns), [name])
     column = table[name]
-    categories = getattr(getattr(column, "dtype", None), "categories", None)
-    if library(column) == "pandas" and categories is not None:
-        texts = pa.array([_text_of(_whole(value)) for value in categories.tolist()], pa.string())
-        codes = np.asarray(column.cat.codes, np.int64)
+    category = categories_of(column)
+    if category is not None:
+        values, codes = category
+        texts = pa.array([_text_of(value) for value in values], pa.string())
         return texts.take(pa.array(codes, mask=codes < 0))
-    if isinstance(column, (list, tuple)) or is_polars_objects(column) or str(getattr(column, "dtype", "")) == "object":
-        return pa.array([_text_of(value) for value in column], pa.string())
+    objects = objects_of(column)
+    if objects is not None:
+        return pa.array([_text_of(value) for value in objects], pa.string())
     found = read(column, lambda: pa.array(column, from_pandas=True))
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def _whole(value: Any) -> Any:
-    """A whole number that another category has made a float."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _text_of(value: Any) -> str | None:

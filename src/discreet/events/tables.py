@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Rows, Wanted
-from discreet.events.columns import is_amount, kind_of
+from discreet.events.columns import check_names, is_amount, kind_of
 from discreet.events.items import (
     arrow_chunks,
     categories_of,
@@ -236,19 +236,12 @@ def column_of(table: Any, name: str) -> Any:
         refuse_single(table[name])
         return table[name]  # not as a table: what Arrow makes of objects depends on each of them
     data = as_arrow(table)
-    _check_names(data.schema.names, [name])
+    check_names(data.schema.names, [name])
     if isinstance(data, pa.RecordBatchReader):
         return pa.RecordBatchReader.from_batches(
             pa.schema([data.schema.field(name)]), (batch.select([name]) for batch in data)
         )
     return data.column(name)
-
-
-def _check_names(names: Sequence[Any], wanted: Iterable[str]) -> None:
-    for name in wanted:
-        if list(names).count(name) != 1:
-            there = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {there} {name!r}; its columns are {', '.join(map(repr, names))}")
 
 
 def as_arrow(table: Any) -> Any:
@@ -317,7 +310,7 @@ def chosen(
     objects = isinstance(table, dict) or bool(names_of_objects(table))
     data = None if objects else as_arrow(table)
     names = names_of_objects(table) if data is None else list(data.schema.names)
-    _check_names(names, wanted)
+    check_names(names, wanted)
     if data is not None:
         return Chosen(data, frozenset())
     arrays, own, bad = [], set(), []

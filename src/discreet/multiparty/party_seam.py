@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from discreet.multiparty._base import Party, Protocol
 from discreet.multiparty.block_stream import BlockStream
+from discreet.multiparty.hierarchy import LevelProtocol
 from discreet.multiparty.local_protocol import LocalProtocol
 from discreet.multiparty.packets import Packet
-from discreet.multiparty.party_seam import LevelProtocol
 from discreet.multiparty.reports import Reports
 from discreet.multiparty.stream_party import StreamParty
 from discreet.multiparty.wire import Message, pack_parts, unpack_parts

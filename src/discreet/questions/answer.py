@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
-from discreet.privacy.question import question_of
+from discreet.privacy.charge_terms import question_of
 from discreet.questions.data import data_of
 from discreet.releases.payment import Bill, Payer
 

@@ -11,7 +11,7 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit
 from discreet.privacy.budget import as_budget
-from discreet.privacy.question import question_of
+from discreet.privacy.charge_terms import question_of
 from discreet.questions.ask import current
 from discreet.questions.choose import mechanism_told, prepare
 from discreet.questions.question import spoken

@@ -151,8 +151,6 @@ class Top(Question):
             object.__setattr__(self, "unit", getattr(self.mechanism, "unit", None))
         if self.universe is not None and self.universe.size is None:
             raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
-        if self.groups is not None and not isinstance(self.groups, (str, bytes, Mapping)):
-            object.__setattr__(self, "groups", list(self.groups))
 
     # ---- what follows from the words ---------------------------------------------------------------------------------
 
@@ -221,10 +219,9 @@ class Top(Question):
 
     def come_in_lists(self, data: Data) -> bool:
         """Whether each row is the list of all that one person has: by what the column's type says, or the words."""
-        if self.user is not None:
+        if self.user is not None or self.grouped_by or len(self.column or ()) > 1:
             return False
-        one = not self.grouped_by and len(self.column or ()) <= 1
-        told = data.events.says_lists(self.column[0] if self.column else None) if one else None
+        told = data.events.says_lists(self.column[0] if self.column else None)
         if self.lists and told is False:
             raise ParameterError(_WHOSE)
         if told is not None:
@@ -242,7 +239,7 @@ class Top(Question):
 
     def _of_people(self, data: Data, budget: Budget) -> Way:
         from discreet.central.prepared import prepare_people
-        from discreet.engines.people import LEAST_MEMORY, people_of
+        from discreet.engines.exact_people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
 
         data.refuse_strict(self)

@@ -60,7 +60,7 @@ class Bill:
             charge id. It must hold nothing of the data. None: the id alone says it, as that of a round and a party.
         hides: What the account adds up, where that is more than `unit`: all of a person, where `User(m)` bounds what
             counts of them.
-        question: The parameters as they were given, by their names: see `privacy.question`. With it a release is had
+        question: The parameters as they were given, by their names: see `privacy.charge_terms`. With it a release is had
             again before anything is read, and a refusal says what differs.
     """
 
@@ -151,7 +151,7 @@ class Payer:
 def payload_of(answer: Any) -> bytes:
     """An answer as the ledger stores it."""
     if isinstance(answer, Estimate):
-        from discreet.releases.estimates import estimate_payload
+        from discreet.releases.number_payload import estimate_payload
 
         return estimate_payload(answer)
     payload: bytes = answer.to_payload()
@@ -162,7 +162,7 @@ def answer_of(payload: bytes) -> Any:
     """The inverse: a `Release`, an `Estimate` or a `QuantileRelease`."""
     kind = kind_of_answer(payload)
     if kind == "estimate":
-        from discreet.releases.estimates import estimate_of_payload
+        from discreet.releases.number_payload import estimate_of_payload
 
         return estimate_of_payload(payload)
     if kind == "quantiles":

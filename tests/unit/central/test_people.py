@@ -203,7 +203,7 @@ def test_a_charge_id_stands_for_one_range_of_values(tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("visits", dc.Budget(5.0, 1e-5))
     paid = {"ledger": ledger.account("visits"), "charge_id": "one"}
-    asked = {"column": "what", "user": "who", "values": "worth", **paid}
+    asked = {"column": "what", "user": "who", "value": "worth", **paid}
     for payment in ("charged", "replayed"):
         assert dc.top_k(table, 5, BUDGET, **asked, value_range=(0, 10_000_000)).payment == payment
     with pytest.raises(dc.LedgerError, match="another"):
@@ -213,15 +213,15 @@ def test_a_charge_id_stands_for_one_range_of_values(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"budget": dc.Budget(1.0)}, "a known universe"),
-        ({"budget": dc.Budget.zcdp(0.1)}, "a known universe"),
+        ({"budget": dc.Budget(1.0)}, "needs delta > 0"),
+        ({"budget": dc.Budget.zcdp(0.1)}, "needs delta > 0"),
         ({"k": 0}, "k must be"),
         ({"count": "clicks"}, "count must be"),
         ({"max_items": 0}, "max_items must be"),
-        ({"capacity": 64}, "capacity is not for people"),
-        ({"unit": dc.Event()}, "unit is not for people"),
-        ({"column": None}, "needs the column"),
-        ({"mechanism": "offset"}, "auto"),
+        ({"capacity": 64}, "capacity cannot be combined with user"),
+        ({"unit": dc.Event()}, "unit row cannot be combined with user"),
+        ({"column": None}, "user needs column"),
+        ({"mechanism": "offset"}, "mechanism with user needs max_items"),
         ({"nulls": "some"}, "nulls must be"),
         ({"memory": "much"}, "memory must be"),
     ],
@@ -233,9 +233,12 @@ def test_bad_parameters(options, message):
 
 
 def test_options_of_people_need_people():
-    for option in ({"max_items": 3}, {"count": "rows"}):
-        with pytest.raises(dc.ParameterError, match="are for people"):
-            dc.top_k(["a"], 5, BUDGET, **option)
+    with pytest.raises(dc.ParameterError, match="count rows needs user"):
+        dc.top_k(["a"], 5, BUDGET, count="rows")
+    with pytest.raises(dc.DataError, match="list of one user's items"):
+        dc.top_k(["a"], 5, BUDGET, max_items=3)
+    with pytest.raises(dc.DataError, match="single items"):
+        dc.top_k(pa.array(["a"]), 5, BUDGET, max_items=3)
 
 
 def test_a_column_of_a_table_by_rows():
@@ -312,7 +315,7 @@ def test_lists_are_people_without_a_bound():
     with pytest.raises(dc.DataError, match="nulls"):
         dc.top_k([*lists, None], 5, BUDGET, unit=dc.User())
     assert dc.top_k([*lists, None], 5, BUDGET, unit=dc.User(), nulls="skip").items == ["x", "y"]
-    with pytest.raises(dc.ParameterError, match="capacity is not for people"):
+    with pytest.raises(dc.ParameterError, match="capacity cannot be combined with user"):
         dc.top_k(lists, 5, BUDGET, unit=dc.User(), capacity=10)
     with pytest.raises(dc.ParameterError, match=r"dc.User\(\) protects people"):
         dc.top_k(pa.array(lists), 5, BUDGET)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.reference.streams import open_stream
 
-from discreet.engines.people import people_of
+from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.events.tags import untagged, with_kinds
 

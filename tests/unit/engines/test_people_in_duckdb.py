@@ -21,7 +21,7 @@ from tests.reference.streams import people_of_table
 
 import discreet as dc
 from discreet.central.person_vectors import PersonVectors
-from discreet.engines.people import people_of
+from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.noise import seeded_source
 from discreet.summaries.people import ListedPeople, ValueRange
@@ -91,7 +91,7 @@ def test_people_with_many_items_choose_anew(engine, monkeypatch):
     """200 people have 400 to 599 of 600 items. Were the choice the same for all, most items would have no part."""
     sets = [[item for item in range(600) if (item - person) % 600 < 400 + person] for person in range(200)]
     if engine == "disk":
-        monkeypatch.setattr("discreet.engines.people.Memory.room", 0)
+        monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
     table = pa.table({"who": np.repeat(range(200), [*map(len, sets)]), "what": [item for own in sets for item in own]})
     with nullcontext(ListedPeople(sets)) if engine == "lists" else people_of_table(table, "what", "who") as people:
         weights = people.discovery_weights(256)
@@ -296,7 +296,7 @@ def test_out_of_core_as_in_memory(rows, kind, monkeypatch):
     found = []
     for memory in ("2GB", None):
         if memory is None:
-            monkeypatch.setattr("discreet.engines.people.Memory.room", 0)
+            monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
         with people_of_table(table.to_reader(100), "what", "who", rows=rows, memory=memory) as people:
             assert type(people).__name__ == ("DuckPeople" if memory is None else "MemoryPeople")
             found.append(PersonVectors(BUDGET, 10, rows=rows)(people, seeded_source(3)).to_payload())
@@ -312,7 +312,7 @@ def test_rows_that_stop_fitting_go_out_of_core(kind, monkeypatch):
     with people_of_table(table, "what", "who") as people:
         expected = everything(people, False)
     for rows in (10, 3000, 8999):
-        monkeypatch.setattr("discreet.engines.people.Memory.room", 32 * rows)
+        monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 32 * rows)
         monkeypatch.setattr("discreet.engines.numbers.Numbers.bytes", 0)
         with people_of_table(table.to_reader(100), "what", "who") as people:
             assert type(people).__name__ == "DuckPeople"
@@ -321,11 +321,11 @@ def test_rows_that_stop_fitting_go_out_of_core(kind, monkeypatch):
 
 def test_the_private_folder_goes_also_after_a_crash(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("discreet.engines.people.Memory.room", 0)  # all is counted out of core
+    monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)  # all is counted out of core
     # A process of its own: a copy of this one would wait for threads of DuckDB and pyarrow that it does not have.
     program = """
 import os, pyarrow as pa
-from discreet.engines.people import Memory, people_of
+from discreet.engines.exact_people import Memory, people_of
 from discreet.events.tables import events_of
 Memory.room = 0
 rows = events_of(pa.table({"who": [1, 2, 3], "what": ["a", "b", "a"]})).rows("what", user="who")
@@ -363,7 +363,7 @@ def test_sums_out_of_core_in_memory_and_of_plain_lists_are_the_same(monkeypatch)
     )
     expected = everything(listed, False)
     for room in (10**9, 40_000, 0):
-        monkeypatch.setattr("discreet.engines.people.Memory.room", room)
+        monkeypatch.setattr("discreet.engines.exact_people.Memory.room", room)
         for threads in (1, 8):
             with people_of_table(
                 table.to_reader(123), "what", "who", values="price", value_range=within, threads=threads
@@ -406,19 +406,19 @@ def test_rows_without_a_value_are_refused_or_left_out_and_what_is_no_number_is_l
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"values": "price"}, "value_range"),
+        ({"value": "price"}, "value_range"),
         ({"value_range": (0, 1)}, "value_range"),
-        ({"values": "price", "value_range": (-1, 1)}, "0 <= LOW < HIGH"),
-        ({"values": "price", "value_range": (5, 5)}, "0 <= LOW < HIGH"),
-        ({"values": "price", "value_range": (0, float("inf"))}, "0 <= LOW < HIGH"),
-        ({"values": "price", "value_range": (0, 0.5)}, "HIGH must be from 1"),
-        ({"values": "price", "value_range": (0, 1e12)}, "HIGH must be from 1"),
-        ({"values": "price", "value_range": ("a", "b")}, "two numbers"),
-        ({"values": "price", "value_range": (1, 2, 3)}, "two numbers"),
-        ({"values": "price", "value_range": (0, 1), "count": "rows"}, "not both"),
-        ({"values": "cost", "value_range": (0, 1)}, "no column 'cost'"),
-        ({"values": "what", "value_range": (0, 1)}, "different columns"),
-        ({"values": "note", "value_range": (0, 1)}, "must hold numbers"),
+        ({"value": "price", "value_range": (-1, 1)}, "0 <= LOW < HIGH"),
+        ({"value": "price", "value_range": (5, 5)}, "0 <= LOW < HIGH"),
+        ({"value": "price", "value_range": (0, float("inf"))}, "0 <= LOW < HIGH"),
+        ({"value": "price", "value_range": (0, 0.5)}, "HIGH must be from 1"),
+        ({"value": "price", "value_range": (0, 1e12)}, "HIGH must be from 1"),
+        ({"value": "price", "value_range": ("a", "b")}, "two numbers"),
+        ({"value": "price", "value_range": (1, 2, 3)}, "two numbers"),
+        ({"value": "price", "value_range": (0, 1), "count": "rows"}, "count rows cannot be combined with value"),
+        ({"value": "cost", "value_range": (0, 1)}, "no column 'cost'"),
+        ({"value": "what", "value_range": (0, 1)}, "different columns"),
+        ({"value": "note", "value_range": (0, 1)}, "must hold numbers"),
     ],
 )
 def test_what_cannot_be_summed_is_refused(options, says):

@@ -17,6 +17,7 @@ from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.engines import sql
+from discreet.events import row_query
 from discreet.events.growing import Growing
 from discreet.events.row_query import of_arrays
 from discreet.events.text import Dialect
@@ -658,8 +659,8 @@ def test_one_value_of_a_category_decides_nothing_for_the_others(name):
     for more in (odd, None):
         mixed = pd.Series([*values, more], dtype=object).astype("category")
         assert dc.count(pd.DataFrame({"a": mixed}), budget, where=condition).value == expected
-    typed = sql._column_of(pd.DataFrame({"a": column}), "a")
-    assert sql._column_of(pd.DataFrame({"a": mixed}), "a").type == typed.type == pa.string()
+    typed = row_query._column_of(pd.DataFrame({"a": column}), "a")
+    assert row_query._column_of(pd.DataFrame({"a": mixed}), "a").type == typed.type == pa.string()
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -678,5 +679,5 @@ def test_tables(kind):
     assert dict(zip(listed.items, listed.counts, strict=True)) == {"/p0": 10, "/p1": 10}
     with pytest.raises(dc.ParameterError, match="OVER"):
         dc.count(made(), budget, where="row_number() over () = 1")
-    with pytest.raises(dc.DataError, match="not one column 'nope'"):
+    with pytest.raises(dc.DataError, match="no column 'nope'"):
         dc.count(made(), budget, where="nope = 1")

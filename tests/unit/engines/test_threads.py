@@ -189,7 +189,7 @@ def test_top_k_on_the_cores_there_are(tmp_path):
     assert (first.payment, again.payment) == ("charged", "replayed")
     for wrong in (
         {"budget": dc.Budget(1.0)}, {"unit": dc.Replace()}, {"workers": 0}, {"capacity": 0}, {"charge_id": "x"},
-        {"k": 0}, {"budget": 1.0}, {"stream_length": -1},
+        {"k": 0}, {"budget": 1.0}, {"length": -1},
     ):  # fmt: skip
         with pytest.raises(ParameterError):
             dc.top_k(**{"data": COLUMN, "k": 3, "budget": BUDGET, "workers": 2, **wrong})

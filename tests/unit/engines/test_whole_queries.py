@@ -96,10 +96,10 @@ def test_the_guarantee_says_so(files):
         done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *unit, *budget)
         assert done.returncode == 0, done.stderr
         assert ASSUMED in json.loads(done.stdout)["guarantee"]["assumptions"]
-        assert json.loads(done.stdout)["parameters"]["query"] == sql[1]
+        assert json.loads(done.stdout)["parameters"]["sql"] == sql[1]
         plain = run_here("top", "visits.csv", "--where", "ip <> 'x'", *unit, *budget)
         jsonschema.validate(json.loads(plain.stdout), json.loads(SCHEMA.read_text()))
-        assert json.loads(plain.stdout)["parameters"]["query"] == "ip <> 'x'"
+        assert json.loads(plain.stdout)["parameters"]["where"] == "ip <> 'x'"
         assert ASSUMED not in json.loads(plain.stdout)["guarantee"]["assumptions"]
     done = run_here("top", "visits.csv", "--rows-of-the-result-are-the-events", *budget)
     assert done.returncode == 2

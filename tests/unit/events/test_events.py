@@ -12,8 +12,8 @@ import pytest
 import discreet as dc
 from discreet.engines.amounts import Amounts
 from discreet.engines.different import different_items
+from discreet.engines.exact_people import people_of
 from discreet.engines.pairs import Pairs
-from discreet.engines.people import people_of
 from discreet.engines.sql import where
 from discreet.events.files import Files
 from discreet.events.tables import events_of

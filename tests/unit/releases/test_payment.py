@@ -8,7 +8,7 @@ import discreet as dc
 from discreet.central import Offset
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import seeded_source
-from discreet.releases.payment import Bill, begin, check_payer, is_stored, pay_and_draw, pay_for_release
+from discreet.releases.payment import Bill, Payer, begin, check_payer, is_stored, pay_and_draw
 
 BUDGET = dc.Budget(1.0, 1e-6)
 
@@ -96,8 +96,8 @@ def test_what_is_returned_is_what_is_stored(account):
     sketch = dc.MisraGries(64)
     sketch.update(["a"] * 500 + ["b"] * 300)
     mechanism = Offset(BUDGET, 64)
-    drawn = pay_for_release(account, "c", bill(), lambda: mechanism(sketch))
-    again = pay_for_release(account, "c", bill(), lambda: mechanism(sketch))
+    drawn = Payer(account, "c").pay(bill(), lambda: mechanism(sketch), {})
+    again = Payer(account, "c").pay(bill(), lambda: mechanism(sketch), {})
     assert (drawn.payment, again.payment) == ("charged", "replayed")
     assert drawn.to_payload() == again.to_payload()
     assert drawn.to_dict() == again.to_dict()

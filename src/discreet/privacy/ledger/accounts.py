@@ -22,10 +22,10 @@ from typing import Any
 from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
 from discreet.privacy.accounting import is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
+from discreet.privacy.charge_terms import differing_parameters, told_differences
 from discreet.privacy.ledger.balance import Amount, Balance, Limit, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader
 from discreet.privacy.ledger.sqlite import SQLiteStore
-from discreet.privacy.question import differing_parameters, told_differences
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 
 __all__ = ["Account", "Ledger", "Payment", "Step", "new_charge_id"]

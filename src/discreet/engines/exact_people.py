@@ -129,7 +129,7 @@ def people_of(
         fits = each * count + users.bytes + items.bytes <= limit.room
     if fits:
         return MemoryPeople(taken, items, kind, most, threads or available_workers())
-    from discreet.engines.duckdb import DuckPeople
+    from discreet.engines.duck_people import DuckPeople
 
     spilled = DuckPeople(limit, threads, users, items, most, value_range is not None)
     try:

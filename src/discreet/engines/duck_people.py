@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.engines.exact_people import OpenPeople
 from discreet.engines.numbers import NumberedRows, Numbers
-from discreet.engines.people import OpenPeople
 from discreet.engines.private_folder import PrivateFolder
 from discreet.errors import DataError, DiscreetError
 from discreet.summaries.memory import Memory
