@@ -60,8 +60,8 @@ class Bill:
             charge id. It must hold nothing of the data. None: the id alone says it, as that of a round and a party.
         hides: What the account adds up, where that is more than `unit`: all of a person, where `User(m)` bounds what
             counts of them.
-        question: The parameters as they were given, by their names: see `privacy.charge_terms`. With it a release is had
-            again before anything is read, and a refusal says what differs.
+        question: The parameters as they were given, by their names: see `privacy.charge_terms`. With it a release
+            is had again before anything is read, and a refusal says what differs.
     """
 
     budget: Budget

@@ -237,7 +237,7 @@ def test_options_of_people_need_people():
         dc.top_k(["a"], 5, BUDGET, count="rows")
     with pytest.raises(dc.DataError, match="list of one user's items"):
         dc.top_k(["a"], 5, BUDGET, max_items=3)
-    with pytest.raises(dc.DataError, match="single items"):
+    with pytest.raises(dc.ParameterError, match="single items"):
         dc.top_k(pa.array(["a"]), 5, BUDGET, max_items=3)
 
 
