@@ -128,9 +128,7 @@ def main(rows: int = 1_000_000) -> int:
     run("ledger", "show", "--ledger", LEDGER)
     print(f"\nRefused with exit code {refused.returncode}: nothing was published. The plot is {PLOT}.")
 
-    print(
-        "\nWithout --user rows are hidden, not people. One visitor asked the same all day, and is on the list:"
-    )
+    print("\nWithout --user rows are hidden, not people. One visitor asked the same all day, and is on the list:")
     by_rows = run("top", LOG, "--column", "query", "-k", "8", *budget)
     hidden = all(row["item"] != OWN_WORDS for row in release["items"])
     return 0 if refused.returncode == 3 and hidden and OWN_WORDS in by_rows.stdout else 1

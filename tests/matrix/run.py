@@ -88,6 +88,7 @@ def environment(name: str, python: str, constraints: list[str]) -> str:
     pip += ["--constraint", constrained]
     subprocess.run([*pip, *PROJECT["build-system"]["requires"], "cmake", "ninja"], check=True)
     build = ["--no-build-isolation", f"--config-settings=build-dir={folder}/build"]
+    build += ["--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"]  # half the time of the compiler
     subprocess.run([*pip, *build, "--editable", f"{ROOT}[test]"], check=True)
     return str(inside)
 

@@ -157,7 +157,7 @@ def spoken(value: Any) -> Any:
     if isinstance(value, type) or dataclasses.is_dataclass(value):
         from discreet.questions.choose import mechanism_told
 
-        return mechanism_told(value)
+        return mechanism_told(value)  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return spoken(value[0]) if len(value) == 1 else [spoken(each) for each in value]
     return value

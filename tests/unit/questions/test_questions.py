@@ -1,0 +1,139 @@
+"""A question is a value: checked once, without data, and everything else follows from it."""
+
+import dataclasses
+import inspect
+import json
+
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.cli.question_commands import QUESTIONS, command_of
+from discreet.errors import WordError
+from discreet.noise import seeded_source
+from discreet.questions.answer import stands_for
+from discreet.questions.data import data_of_files
+from discreet.questions.words import words_of
+from discreet.releases.payment import Payer
+
+BUDGET = dc.Budget(1.0, 1e-6)
+TABLE = pa.table(
+    {"who": [str(i % 400) for i in range(2000)], "what": ["a", "b", "c", "c"] * 500, "n": [1.0, 2.0] * 1000}
+)
+FUNCTIONS = {
+    "top": dc.top_k,
+    "count": dc.count,
+    "distinct": dc.distinct,
+    "histogram": dc.histogram,
+    "quantiles": dc.quantiles,
+}
+KINDS = {
+    "top": dc.Top,
+    "count": dc.Count,
+    "distinct": dc.Distinct,
+    "histogram": dc.Histogram,
+    "quantiles": dc.Quantiles,
+}
+ASKED = [
+    dc.Top(column="what", k=2),
+    dc.Top(column="what", user="who", k=2),
+    dc.Top(column=["what", "who"], k=2),
+    dc.Count(),
+    dc.Count(user="who"),
+    dc.Distinct(column="what"),
+    dc.Distinct(column="what", user="who", max_items=2),
+    dc.Histogram(column="what", universe=["a", "z"]),
+    dc.Quantiles(column="n", range=(0, 10), quantiles=0.5),
+]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_one_word_is_spelled_the_same_everywhere(name):
+    """The class, the function and the command have the same words, with the same help."""
+    words = {each.name: each for each in words_of(KINDS[name])}
+    assert {each.name for each in dataclasses.fields(KINDS[name])} == set(words)
+    told = inspect.signature(FUNCTIONS[name]).parameters
+    assert set(words) <= set(told)
+    options = {option.name: option for option in command_of(name).params}
+    for each in words.values():
+        assert each.help.endswith("."), each
+        assert f"{each.name}: {each.help}" in FUNCTIONS[name].__doc__
+        if not each.in_python_only:
+            assert options[each.name].help == each.help
+            assert f"--{each.option or each.name.replace('_', '-')}" in options[each.name].opts
+
+
+@pytest.mark.parametrize("question", ASKED, ids=str)
+def test_a_question_is_answered_as_by_its_function(question):
+    """`dc.top_k(table, ...)` is `answer(Top(...), table, ...)`: the same noise on the same counts."""
+    words = {each.name: getattr(question, each.name) for each in words_of(question) if question.gives(each.name)}
+    first = dc.answer(question, TABLE, BUDGET, Payer(source=seeded_source(7)))
+    again = FUNCTIONS[question.name](TABLE, budget=BUDGET, source=seeded_source(7), **words)
+    assert type(first) is type(again)
+    assert first.guarantee == again.guarantee
+    assert first.guarantee.seeded
+
+
+@pytest.mark.parametrize("question", ASKED, ids=str)
+def test_a_question_is_frozen_equal_to_its_like_and_json(question):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        question.user = "another"
+    assert dataclasses.replace(question) == question
+    assert json.loads(json.dumps(question.to_dict())) == question.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: dc.Top(column="a", every="1d"), "every needs time"),
+        (lambda: dc.Top(column="a", user="u", capacity=5), "capacity cannot be combined with user"),
+        (lambda: dc.Top(column="a", universe=["x"], by="g"), "universe cannot be combined with by"),
+        (lambda: dc.Top(column="a", value="n", value_range=(0, 1)), "value needs user"),
+        (lambda: dc.Top(column="a", unit="row", user="u"), "unit row cannot be combined with user"),
+        (lambda: dc.Count(column="a", user="u"), "people are counted by user alone"),
+        (lambda: dc.Histogram(column="a"), "universe is needed"),
+        (lambda: dc.Quantiles(column="a"), "range LOW HIGH is needed"),
+        (lambda: dc.Quantiles(column="a", range=(0, 1), max_rows=2), "max_rows needs user"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_without_data(make, words):
+    with pytest.raises(WordError, match=words) as refused:
+        make()
+    spelled = refused.value.spelled(lambda word: f"--{word.replace('_', '-')}")
+    assert "--" in spelled
+    assert "{" not in str(refused.value) + spelled
+
+
+def test_old_words_are_understood_and_told():
+    with pytest.warns(DeprecationWarning, match="values is now called value"):
+        old = dc.top_k(
+            TABLE, 2, BUDGET, column="what", user="who", values="n", value_range=(0, 5), source=seeded_source(1)
+        )
+    new = dc.top_k(TABLE, 2, BUDGET, column="what", user="who", value="n", value_range=(0, 5), source=seeded_source(1))
+    assert old.asked.columns == new.asked.columns == {"item": "what", "user": "who", "value": "n"}
+    with pytest.warns(DeprecationWarning, match="distinct"):
+        assert dc.distinct(TABLE, "what", BUDGET, "who", max_items=1).value > 0
+    with pytest.warns(DeprecationWarning, match="quantiles"):
+        assert dc.quantiles(TABLE, "n", budget=BUDGET, range=(0, 5))[0.5].value <= 5
+    with pytest.warns(DeprecationWarning, match="now called"), pytest.raises(dc.ParameterError, match="old name"):
+        dc.top_k(TABLE, 2, BUDGET, column="what", user="who", values="n", value="n", value_range=(0, 5))
+    with pytest.raises(TypeError, match="no_such_word"):
+        dc.count(TABLE, BUDGET, no_such_word=1)
+
+
+def test_what_a_charge_id_stands_for_is_known_before_anything_is_read(tmp_path):
+    """Files are not opened for it, and only digests of their names are kept."""
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("a", dc.Budget(2.0, 1e-5))
+    payer = Payer(ledger.account("a"), "monday")
+    terms = stands_for(dc.Top(column="q", k=3), data_of_files(("no such file.csv",), "csv"), payer)
+    assert terms["question"] == "top"
+    assert (terms["k"], terms["column"], terms["input_format"]) == (3, "q", "csv")
+    assert "no such file" not in json.dumps(terms)
+    other = stands_for(dc.Top(column="q", k=3), data_of_files(("another file.csv",), "csv"), payer)
+    assert terms["files"] != other["files"]
+    # How much memory people take makes no other answer; that of rows decides the number of counters.
+    people = [stands_for(dc.Top(column="q", user="u", memory=m), data_of_files(("f",)), payer) for m in ("1GB", "2GB")]
+    rows = [stands_for(dc.Top(column="q", memory=m), data_of_files(("f",)), payer) for m in ("1GB", "2GB")]
+    assert people[0] == people[1]
+    assert rows[0] != rows[1]
