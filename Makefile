@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test matrix spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
+.PHONY: demo serve test statistics matrix spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -21,7 +21,11 @@ serve: $(VENV)/.service
 	$(BIN)/python examples/site/serve.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service --ignore=tests/statistical
+
+# Many runs of the compiled code: laws of samplers, how often intervals hold, and twins that the same checks catch.
+statistics: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/statistical
 
 # The fast tests with the lowest versions that pyproject.toml allows, on the lowest Python that is found, and with the
 # newest ones on the highest. docs/stability.md has the versions. All tests on another Python:

@@ -72,7 +72,7 @@ class NamedPdch:
     """PDCH with a stream of its own for each level of letters, which share the budget."""
 
     def __init__(self, columns: Counts, epochs: int, counters: int, seed: int = 0) -> None:
-        self.universe, steps = MP.Domain.of(49**6), columns.shape[1]
+        self.universe, steps = dc.central.Universe.of(49**6), columns.shape[1]
         self.levels, self.streams = levels_of(self.universe, 49), []
         own = {"epoch_steps": steps // epochs, "horizon": steps, "capacity": counters}
         budget = dc.Budget(EPSILON / len(self.levels))

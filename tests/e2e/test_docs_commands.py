@@ -15,6 +15,7 @@ import pytest
 from tests.commands import run_here
 
 import discreet as dc
+from discreet.cli.question_commands import QUESTIONS
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -191,6 +192,9 @@ def looks_right(line):
         knows_its_options(line)
 
 
+_HELP = {name: ["--help-all"] for name in QUESTIONS}
+
+
 def knows_its_options(line):
     """Every command that a synopsis names has every option that it names."""
     words = [word for word in re.split(r"[\s\[\]]+", line) if word]
@@ -200,7 +204,7 @@ def knows_its_options(line):
         group = run_here(name, "--help")
         assert group.returncode == 0, line
         under = leaves[1].split("|") if len(leaves) > 1 and "COMMAND" in group.stdout.partition("\n")[0] else [None]
-        asked = [run_here(*filter(None, (name, leaf)), "--help") for leaf in under]
+        asked = [run_here(*filter(None, (name, leaf)), *_HELP.get(name, ["--help"])) for leaf in under]
         assert all(done.returncode == 0 for done in asked), line
         if "|" not in line:
             assert not [option for option in options if not re.search(rf"(^|\s){option}\b", asked[0].stdout)], line

@@ -257,6 +257,7 @@ def _parameters_of_releases(law: str) -> set[Fraction]:
     found = set()
     for example in (made for case in cases() if case.mechanism is not Samplers for made in case.examples()):
         model, scale = getattr(example, "error_model", None), getattr(example, "scale", None)
+        model = None if callable(model) else model  # over time there is one a tick
         noises = (getattr(model, "noise", None), getattr(model, "offset_noise", None))
         found |= {Fraction(noise.scale) for noise in noises if noise is not None and noise.law == law}
         if model is None and law == "laplace" and isinstance(scale, Fraction):

@@ -176,7 +176,7 @@ def told(release):
 def test_check_page_and_json_say_the_same_number():
     """Of items that are found in a stretch from the first tick on, while no more than k items are found."""
     definition = StreamDefinition(
-        kind="top", item="word", capacity=64, tick="1h", horizon="1d", epsilon=1.0, delta=1e-6, k=5
+        kind="top", column="word", capacity=64, tick="1h", horizon="1d", epsilon=1.0, delta=1e-6, k=5
     )
     line = next(line for line in forecast("words", definition)["error"] if line.startswith("Error of a count"))
     low, high = map(int, re.findall(r"(\d+) too", line))

@@ -153,10 +153,12 @@ _OLD = {
 
 def in_new_words(arguments: list[str]) -> list[str]:
     """The arguments of a command, where some options may be spelled as in the version before."""
-    told = []
+    told, names = [], {each.partition("=")[0] for each in arguments}
     for each in arguments:
         name, equals, value = each.partition("=")
         if name in _OLD:
+            if _OLD[name] in names:
+                raise ParameterError(f"{name} is now called {_OLD[name]}: give {_OLD[name]} alone")
             note(f"{name} is now called {_OLD[name]}")
         told.append(f"{_OLD.get(name, name)}{equals}{value}")
     return told
@@ -315,19 +317,7 @@ READING = {
 }
 """How the files of a question are read."""
 
-SELDOM = frozenset(
-    {
-        "rho",
-        "nulls",
-        "quote",
-        "rows_of_the_result_are_the_events",
-        "confidence",
-        "zone",
-        "groups",
-        "max_items",
-        "count",
-    }
-)
+SELDOM = frozenset({"rho", "nulls", "quote", "rows_of_the_result_are_the_events", "confidence"})
 """Options that only --help-all shows."""
 
 

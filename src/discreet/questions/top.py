@@ -79,9 +79,14 @@ class Top(Question):
     time: str | None = word(
         None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column(), old=("time_column",)
     )
-    zone: str | None = word(None, "Time zone of the spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))
+    zone: str | None = word(
+        None, "Time zone of the spans, such as Europe/Berlin; UTC by default.", plain("ZONE"), advanced=True
+    )
     groups: Sequence[Any] | None = word(
-        None, "Public list of all groups, one a line (CSV for several columns).", plain("FILE", _groups_from_text)
+        None,
+        "Public list of all groups, one a line (CSV for several columns).",
+        plain("FILE", _groups_from_text),
+        advanced=True,
     )
     value: str | None = word(
         None, "Add up this column instead of counting people.", one_column(), old=("values", "value_column")
@@ -91,9 +96,11 @@ class Top(Question):
     unit: Unit | None = word(None, "What is hidden: a row or a person.", unit_kind())
     max_items: int | None = word(
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
-        old=("max_items_per_user",),
+        advanced=True, old=("max_items_per_user",),
     )  # fmt: skip
-    count: str | None = word(None, "Count people who have an item, or their rows with it.", choice("users", "rows"))
+    count: str | None = word(
+        None, "Count people who have an item, or their rows with it.", choice("users", "rows"), advanced=True
+    )
     mechanism: Any = word("auto", "Mechanism, by a name that `discreet plan` shows.", plain("NAME"), advanced=True)
     capacity: int | None = word(
         None, "Number of counters; by default as `plan` chooses it.", whole(1, 2**30), advanced=True

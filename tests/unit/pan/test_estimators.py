@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet import _native
 from discreet.noise import RandomSource, seeded_source
+from discreet.pan.modular_incidence import ModularEstimate
 
 BUDGET = dc.Budget(1.0)
 PAN = dc.pan
@@ -42,7 +43,7 @@ def cells(estimator):
 
 
 def numbers(estimate):
-    if isinstance(estimate, PAN.ModularEstimate):
+    if isinstance(estimate, ModularEstimate):
         return estimate.values, estimate.lower, estimate.upper
     return (estimate.value,), (estimate.lower,), (estimate.upper,)
 
