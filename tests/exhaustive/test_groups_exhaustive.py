@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from discreet_audit.core import case_of
 
 import discreet as dc
 from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
 from discreet_audit.central_questions import CLOSE, PAIRS, GroupedTop, worst_of
+from discreet_audit.core import case_of
 from discreet_audit.exact import neighbouring_streams
 
 BUDGET = dc.Budget(2.0, 0.02)
