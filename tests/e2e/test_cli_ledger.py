@@ -1,6 +1,7 @@
 """`discreet ledger`, as an operator runs it."""
 
 import json
+import re
 
 import pytest
 
@@ -86,6 +87,23 @@ def test_an_adaptive_grant(discreet, path):
     assert "(adaptive)" in discreet("ledger", "history", "--ledger", path).stdout
     (report,) = json.loads(discreet("ledger", "show", "--ledger", path, "--format", "json").stdout)["accounts"]
     assert report["adaptive"] is True
+
+
+def test_a_grant_of_rhos_for_budgets_chosen_as_one_goes(discreet, path):
+    grant = ["ledger", "grant", "--ledger", path, "--account", "a", "--epsilon", 4, "--delta", 1e-5]
+    done = discreet(*grant, "--accounting", "zcdp")
+    assert done.returncode == 0, done.stderr
+    assert "zcdp, adaptive, at most rho=0.364112 (zCDP), delta=2.5e-06" in done.stderr
+    dc.Ledger(path).account("a").charge(dc.Budget(0.5, 1e-6))
+    shown = discreet("ledger", "show", "--ledger", path).stdout
+    assert "zcdp (adaptive" in shown
+    assert re.search(r"epsilon=\S+ or rho=\S+ \(zCDP\), delta=1\.5e-06", shown)
+    assert "costs rho=" in discreet("ledger", "history", "--ledger", path).stdout
+    (report,) = json.loads(discreet("ledger", "show", "--ledger", path, "--format", "json").stdout)["accounts"]
+    assert (report["accounting"], report["filter"]["delta_share"]) == ("zcdp", 0.25)
+    assert min(report["remaining"][scale] for scale in ("epsilon", "delta", "rho")) > 0.0
+    assert discreet(*grant, "--delta-share", 0.5).returncode == 1  # there is a charge
+    assert discreet(*grant[:-2], "--accounting", "zcdp").returncode == 2  # no delta
 
 
 def test_a_zcdp_grant(discreet, path):

@@ -1,6 +1,6 @@
 """Makes the golden ledger: run it with the version of the program whose ledgers are to stay readable.
 
-python tests/golden/make_ledger.py tests/golden/ledger-v2.db
+python tests/golden/make_ledger.py tests/golden/ledger-v2-events-2.db
 """
 
 import sys
@@ -9,7 +9,7 @@ import discreet as dc
 
 
 def make(path):
-    """Two plain accounts and an adaptive one, with releases stored, begun and bare."""
+    """Two plain accounts and two adaptive ones, with releases stored, begun and bare."""
     ledger = dc.Ledger(path)
     ledger.grant("searches", dc.Budget(4.0, 1e-7))
     searches = ledger.account("searches")
@@ -25,6 +25,8 @@ def make(path):
     ledger.grant("chosen", dc.Budget(1.0, 0.1), adaptive=True)
     ledger.account("chosen").charge(dc.Budget(0.25), charge_id="first")
     ledger.grant("searches", dc.Budget(5.0, 1e-7))
+    ledger.grant("rhos", dc.Budget(4.0, 1e-5), accounting="zcdp")  # since events have version 2
+    ledger.account("rhos").charge(dc.Budget(0.25, 1e-7), charge_id="first")
 
 
 if __name__ == "__main__":

@@ -8,12 +8,18 @@ import pytest
 import discreet as dc
 from discreet.privacy.ledger import Step
 
-GOLDEN = Path(__file__).with_name("ledger-v2.db")
+GOLDEN = {"ledger-v2.db": 12, "ledger-v2-events-2.db": 14}  # tables of version 2, events of version 1 and 2
+
+
+@pytest.fixture(params=GOLDEN)
+def path(request, tmp_path):
+    return Path(shutil.copy(Path(__file__).with_name(request.param), tmp_path / "budgets.sqlite"))
 
 
 @pytest.fixture
-def path(tmp_path):
-    return Path(shutil.copy(GOLDEN, tmp_path / "budgets.sqlite"))
+def events(request, path):
+    """How many events it has."""
+    return GOLDEN[request.node.callspec.params["path"]]
 
 
 def check_what_it_holds(ledger):
@@ -44,14 +50,14 @@ def check_what_it_holds(ledger):
     assert chosen.spent().epsilon == 0.25
 
 
-def test_a_ledger_is_read_as_it_is(path):
+def test_a_ledger_is_read_as_it_is(path, events):
     before = path.read_bytes()
     check_what_it_holds(dc.Ledger(path))
-    assert dc.Ledger(path).verify() == 12
+    assert dc.Ledger(path).verify() == events
     assert path.read_bytes() == before
 
 
-def test_a_ledger_goes_on(path):
+def test_a_ledger_goes_on(path, events):
     ledger = dc.Ledger(path)
     searches = ledger.account("searches")
     assert searches.begin("monday", dc.Budget(1.0, 1e-9), mechanism="offset") == b'{"release": "monday"}'
@@ -65,4 +71,15 @@ def test_a_ledger_goes_on(path):
     with pytest.raises(dc.BudgetExceededError):
         searches.charge(dc.Budget(3.5))
     searches.charge(dc.Budget(3.0))
-    assert ledger.verify() == 15
+    assert ledger.verify() == events + 3
+
+
+def test_an_account_of_rhos_has_its_filter_and_its_costs(tmp_path):
+    path = Path(shutil.copy(Path(__file__).with_name("ledger-v2-events-2.db"), tmp_path / "budgets.sqlite"))
+    account = dc.Ledger(path).account("rhos")
+    totals = account.statement().limit.filter
+    assert (account.accounting, totals.delta, totals.delta_share) == ("zcdp", 2.5e-6, 0.25)
+    assert (totals.order, totals.rho) == (pytest.approx(6.23226, rel=1e-5), pytest.approx(0.364112, rel=1e-5))
+    assert (account.spent().delta, account.spent().rho) == (1e-7, pytest.approx(0.0241494, rel=1e-5))
+    account.charge(dc.Budget(0.25, 1e-7))
+    assert account.spent().delta == 2e-7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,7 @@ from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger import Ledger, Statement
 
 __all__ = ["ledger"]
 
@@ -46,16 +46,28 @@ _account = options.takes(options.ACCOUNT)
 )
 @options.budget
 @options.takes(
-    flag("--adaptive", "Budgets may be chosen by looking at earlier releases: add them up. It stays that way.")
+    option(
+        "--accounting",
+        "How releases add up; basic or zcdp if you choose budgets by looking.",
+        options.choice("tight", "basic", "zcdp"),
+    ),
+    option("--delta-share", "With zcdp: the part of delta for the deltas of releases; 0.25 by default.", float),
+    flag("--adaptive", "The earlier spelling of --accounting basic.", hidden=True),
 )
-def grant(opened: Ledger, account: str, budget: Budget, adaptive: bool) -> None:
+def grant(
+    opened: Ledger, account: str, budget: Budget, accounting: Any, delta_share: float | None, adaptive: bool
+) -> None:
     """Set the total budget of an account.
 
     The grant is the account's whole limit: the same again changes nothing, a larger one extends it, one below what was
     spent is refused. Nothing is ever reset or refunded.
+
+    With --accounting tight (the default) budgets follow a schedule. If you choose a budget because of what an earlier
+    release showed, take basic, which adds up epsilons, or zcdp, which adds up rhos: best for many small releases.
     """
-    opened.grant(account, budget, adaptive=adaptive or None)
-    how = ", added up" if opened.account(account).adaptive else ""
+    opened.grant(account, budget, accounting=accounting, delta_share=delta_share, adaptive=adaptive or None)
+    limit = opened.account(account).statement().limit
+    how = f", added up ({limit.accounting}, {limit.how})" if limit.adaptive else ""
     note(f"account {account!r} may spend {budget} in all{how}")
 
 
@@ -75,11 +87,12 @@ def show(opened: Ledger, account: str | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"accounts": [one.to_dict() for one in found]}, ensure_ascii=False))
         return
-    rows = [
-        (one.account, f"{one.granted}{' (adaptive)' if one.adaptive else ''}", one.spent, one.remaining, one.charges)
-        for one in found
-    ]
-    print_table(["account", "granted", "spent", "remaining", "charges"], rows, right=[4])
+    rows = [(one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges) for one in found]
+    print_table(["account", "granted", "accounting", "spent", "remaining", "charges"], rows, right=[5])
+
+
+def _accounting(one: Statement) -> str:
+    return one.accounting + (f" ({one.limit.how})" if one.adaptive else "")
 
 
 @ledger.command()
@@ -97,6 +110,7 @@ def history(opened: Ledger, account: str | None, as_json: bool) -> None:
         budget = event.details.get("budget", {})
         amount = ", ".join(f"{name}={value:g}" for name, value in budget.items() if value)
         amount += " (adaptive)" if event.details.get("adaptive") else ""
+        amount += f" (costs rho={event.details['cost']['rho']:.3g})" if "cost" in event.details else ""
         rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
         rows[-1].append(event.charge_id or "")
     print_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])

@@ -23,7 +23,8 @@ whatever was spent, and its sums are exact.
 What it rests on: the data and queries of a release may depend on earlier releases, but the parameters (epsilon,
 delta, rho) of the charges are not chosen by looking at what earlier releases published. For parameters chosen that
 way ask with ``adaptive=True``: then (epsilon, delta) charges add up (basic composition is a privacy filter, Rogers et
-al. 2016), rho charges add up against a zCDP budget (Feldman and Zrnic 2021), and nothing tighter is used.
+al. 2016), rho charges add up against a zCDP budget (Feldman and Zrnic 2021), and nothing tighter is used. What is
+tighter and valid for them is a filter of rhos, whose totals are fixed first: `zcdp_filter`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "load", "total_cost"]
+__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "is_within", "load", "total_cost"]
 
 # Sums are exact. The limit may be passed by this factor, so that charges made as shares of a budget (0.1 and 0.9 of
 # 1.1, each rounded to a float) still compose to it.
@@ -184,7 +185,7 @@ class Tally:
         """
         sums = self if more is None else self.plus(more)
         if budget.rho is not None:
-            return not sums.total_delta and _within(sums.total_rho, budget.rho)
+            return not sums.total_delta and is_within(sums.total_rho, budget.rho)
         # Sums first: most charges fit by them, and then nothing heavy is imported or computed.
         if sums.fits_by_sums(budget, adaptive=adaptive):
             return True
@@ -218,12 +219,13 @@ def _with_epsilon(epsilons: tuple[tuple[float, int], ...], epsilon: float) -> tu
     return tuple(several)
 
 
-def _within(total: Fraction, limit: float) -> bool:
+def is_within(total: Fraction, limit: float) -> bool:
+    """Whether a sum stays within a limit, which shares of it, rounded to floats, may pass by a relative 1e-12."""
     return total <= Fraction(limit) * (1 + SLACK)
 
 
 def _basic(tally: Tally, delta: float) -> float:
-    if tally.gaussian or tally.other_rho or not _within(tally.total_delta, delta):
+    if tally.gaussian or tally.other_rho or not is_within(tally.total_delta, delta):
         return math.inf
     return rounded_up(tally.epsilon)
 

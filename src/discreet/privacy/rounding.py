@@ -6,13 +6,18 @@ import math
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-__all__ = ["figure_up", "rounded_up"]
+__all__ = ["figure_up", "rounded_down", "rounded_up"]
 
 
 def rounded_up(value: Fraction) -> float:
     """The smallest float that is at least `value`."""
     number = float(value)
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)
+
+
+def rounded_down(value: Fraction) -> float:
+    """The largest float that is not more than `value`, and not less than 0."""
+    return max(0.0, -rounded_up(-value))
 
 
 def figure_up(value: float) -> str:

@@ -13,6 +13,7 @@ from scipy import stats
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
 from discreet.privacy.accounting import Charge, Tally, compose, fits, total_cost
+from discreet.privacy.zcdp_filter import ZcdpFilter
 
 
 def _exact_delta(epsilon: float, delta: float, times: int, total_epsilon: float) -> float:
@@ -195,6 +196,19 @@ def test_adaptive_parameters_use_sums_only():
     assert total_cost([Charge(0.1)] * 100, 1e-6, adaptive=True) == pytest.approx(10.0)
     with pytest.raises(ParameterError, match="zCDP budget"):
         total_cost([Charge(None, rho=0.1)], 1e-6, adaptive=True)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "tight", "basic", "rhos"), [(0.05, 344, 80, 295), (0.1, 88, 40, 76), (0.5, 8, 8, 5)]
+)
+def test_how_many_releases_a_grant_pays(epsilon, tight, basic, rhos):
+    """The figures of docs/ledger.md: a grant of (4, 1e-5), by each of the three accountings."""
+    grant, once = Budget(4.0, 1e-5), Charge(epsilon)
+    totals = ZcdpFilter.of(grant)
+    for more in (0, 1):
+        assert fits([once] * (tight + more), grant) == (not more)
+        assert fits([once] * (basic + more), grant, adaptive=True) == (not more)
+        assert totals.pays(Tally.of([totals.cost(once)] * (rhos + more))) == (not more)
 
 
 def test_compose_is_a_charge():

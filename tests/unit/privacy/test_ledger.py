@@ -5,11 +5,16 @@ import pickle
 import random
 import sqlite3
 import threading
+from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.central.universe_histogram import UniverseHistogram
+from discreet.privacy.accounting import Charge
 from discreet.privacy.ledger import Amount, Payment, Step, new_charge_id
+from discreet.privacy.zcdp_filter import response_rho
 
 
 @pytest.fixture
@@ -99,6 +104,8 @@ def test_figures_are_rounded_to_the_safe_side():
     assert str(Amount(0.1 + 0.2)) == "epsilon=0.3"  # what sums of floats add is forgiven when it is charged, too
     assert str(Amount(1e-7 - 3e-9, 0.0, None, "down")) == "epsilon=9.7e-08"
     assert str(Amount(0.0)) == "epsilon=0"
+    assert str(Amount(None, 1.0000001e-9, 0.1)) == "rho=0.1 (zCDP), delta=1.00001e-09"
+    assert str(Amount(0.5, 2e-9, 0.1, "down")) == "epsilon=0.5 or rho=0.1 (zCDP), delta=2e-09"
 
 
 def test_delta_is_a_budget_too(account):
@@ -203,6 +210,178 @@ def test_an_account_becomes_adaptive_if_its_sums_fit(ledger):
     assert ledger.account("a").remaining().epsilon == pytest.approx(0.25)
     with pytest.raises(dc.ParameterError, match="adaptive"):
         ledger.grant("a", grant, adaptive="yes")
+
+
+# --- budgets chosen as one goes, by rho
+
+
+def charged(account, budget, most=1000):
+    """How many such charges an account takes."""
+    for times in range(most):
+        try:
+            account.charge(budget)
+        except dc.BudgetExceededError:
+            return times
+    return most
+
+
+def test_an_account_of_rhos_pays_for_many_small_releases(ledger, monkeypatch):
+    """Epsilon 0.25 under (4, 1e-3): 16 by sums, 21 here; and no library for tight composition is asked."""
+    grant = dc.Budget(4.0, 1e-3)
+    ledger.grant("sums", grant, accounting="basic")
+    ledger.grant("rhos", grant, accounting="zcdp")
+    monkeypatch.setattr("discreet.privacy.ledger.accounts.load", lambda: pytest.fail("sums decide"))
+    sums, rhos = ledger.account("sums"), ledger.account("rhos")
+    assert [one.accounting for one in (sums, rhos, ledger.account("searches"))] == ["basic", "zcdp", "tight"]
+    assert rhos.adaptive
+    assert (charged(sums, dc.Budget(0.25)), charged(rhos, dc.Budget(0.25))) == (16, 21)
+    totals = rhos.statement().limit.filter
+    assert 21 * response_rho(0.25, totals.order) <= totals.rho < 22 * response_rho(0.25, totals.order)
+    with pytest.raises(dc.BudgetExceededError, match=r"adaptive, at most rho=.*, delta=0\.00025"):
+        rhos.charge(dc.Budget(0.25))
+    assert ledger.verify()
+
+
+def test_what_charges_cost_is_written_down_and_added_up(ledger, path):
+    ledger.grant("a", dc.Budget(4.0, 1e-5), accounting="zcdp")
+    account = ledger.account("a")
+    for budget in (dc.Budget(0.1), dc.Budget(0.1, 1e-7), dc.Budget.zcdp(0.01)):
+        account.charge(budget)
+    order = account.statement().limit.filter.order
+    costs = [event.details["cost"] for event in account.history() if event.kind == "charge"]
+    once = response_rho(0.1, order)
+    assert costs == [{"rho": once, "delta": 0.0}, {"rho": once, "delta": 1e-7}, {"rho": 0.01, "delta": 0.0}]
+    spent = dc.Ledger(path).account("a").spent()
+    assert (spent.epsilon, spent.delta) == (None, 1e-7)
+    assert spent.rho >= sum(map(Fraction, [once, once, 0.01]))
+    assert spent.rho == pytest.approx(2 * once + 0.01, rel=1e-15)
+
+
+def test_what_is_left_is_said_in_both_scales_and_can_be_charged(ledger):
+    for scale in ("epsilon", "rho"):
+        ledger.grant(scale, dc.Budget(4.0, 1e-5), accounting="zcdp")
+        account = ledger.account(scale)
+        account.charge(dc.Budget(0.5, 1e-6))
+        left = account.remaining()
+        assert left.epsilon > 0.5
+        assert left.delta == pytest.approx(1.5e-6)
+        assert account.remaining(delta=1e-7).epsilon == left.epsilon
+        assert account.remaining(delta=2e-6).epsilon == 0.0  # so much delta is not left
+        account.check(dc.Budget(left.epsilon, left.delta))
+        account.charge(dc.Budget(left.epsilon, left.delta) if scale == "epsilon" else dc.Budget.zcdp(left.rho))
+        assert account.remaining().rho < 1e-12
+        assert account.remaining().epsilon < 1e-5
+        with pytest.raises(dc.BudgetExceededError, match=r"remaining epsilon=.* or rho=.* \(zCDP\)"):
+            account.charge(dc.Budget(0.01))
+
+
+def test_deltas_have_a_total_of_their_own(ledger):
+    """A quarter of the grant's, unless another share is given; none of it is for sale for rho."""
+    ledger.grant("quarter", dc.Budget(4.0, 1e-5), accounting="zcdp")
+    ledger.grant("nothing", dc.Budget(4.0, 1e-5), accounting="zcdp", delta_share=0.0)
+    ledger.grant("half", dc.Budget(4.0, 1e-5), accounting="zcdp", delta_share=0.5)
+    small = dc.Budget(1e-4, 1e-6)
+    assert [charged(ledger.account(name), small) for name in ("quarter", "nothing", "half")] == [2, 0, 5]
+    rhos = [ledger.account(name).statement().limit.filter.rho for name in ("nothing", "quarter", "half")]
+    assert rhos == sorted(rhos, reverse=True)
+
+
+def test_charges_tie_an_account_to_its_filter(ledger):
+    grant = dc.Budget(4.0, 1e-5)
+    ledger.grant("a", grant, accounting="basic")
+    ledger.grant("a", grant, accounting="zcdp")  # nothing was charged yet
+    account = ledger.account("a")
+    account.charge(dc.Budget(0.5))
+    ledger.grant("a", grant)  # a job that states its grant every time
+    ledger.grant("a", grant, accounting="zcdp", delta_share=0.25)
+    ledger.grant("a", grant, adaptive=True)
+    assert kinds(account) == ["grant", "grant", "charge"]
+    with pytest.raises(dc.LedgerError, match="neither come to 'zcdp' nor leave it"):
+        ledger.grant("a", grant, accounting="basic")
+    for how in ({"accounting": "tight"}, {"adaptive": False}):
+        with pytest.raises(dc.LedgerError, match="is adaptive"):
+            ledger.grant("a", grant, **how)
+    with pytest.raises(dc.LedgerError, match=r"delta_share stays 0\.25"):
+        ledger.grant("a", grant, delta_share=0.5)
+    with pytest.raises(dc.LedgerError, match="both grow, or both shrink"):
+        ledger.grant("a", dc.Budget(5.0, 1e-6))
+    for accounting in ("tight", "basic"):
+        ledger.grant(accounting, grant, accounting=accounting)
+        ledger.account(accounting).charge(dc.Budget(0.01))
+        with pytest.raises(dc.LedgerError, match="neither come to 'zcdp' nor leave it"):
+            ledger.grant(accounting, grant, accounting="zcdp")
+
+
+def test_a_filter_grows_and_shrinks_at_the_order_it_has(ledger):
+    ledger.grant("a", dc.Budget(2.0, 1e-5), accounting="zcdp")
+    account = ledger.account("a")
+    first = account.statement().limit.filter
+    account.charge(dc.Budget(0.5))
+    with pytest.raises(dc.BudgetExceededError):
+        account.charge(dc.Budget(1.0))
+    ledger.grant("a", dc.Budget(4.0, 2e-5))
+    grown = account.statement().limit.filter
+    assert grown.order == first.order
+    assert (grown.rho > 2 * first.rho, grown.delta) == (True, 2 * first.delta)
+    account.charge(dc.Budget(1.0))
+    with pytest.raises(dc.LedgerError, match="spent more"):
+        ledger.grant("a", dc.Budget(2.0, 1e-5))
+    assert ledger.verify()
+
+
+def test_what_no_filter_can_be_made_of_is_refused(ledger):
+    with pytest.raises(dc.ParameterError, match="Give the grant a delta"):
+        ledger.grant("a", dc.Budget(1.0), accounting="zcdp")
+    with pytest.raises(dc.ParameterError, match="tight, basic, zcdp"):
+        ledger.grant("a", dc.Budget(1.0, 1e-6), accounting="rdp")
+    with pytest.raises(dc.ParameterError, match="accounting alone"):
+        ledger.grant("a", dc.Budget(1.0, 1e-6), accounting="zcdp", adaptive=True)
+    with pytest.raises(dc.ParameterError, match="delta_share is for"):
+        ledger.grant("a", dc.Budget(1.0, 1e-6), delta_share=0.5)
+    with pytest.raises(dc.ParameterError, match="its accounting is 'zcdp'"):
+        ledger.grant("a", dc.Budget.zcdp(0.1), accounting="basic")
+    for share in (1.0, -0.1, True, "half"):
+        with pytest.raises(dc.ParameterError, match="delta_share must be"):
+            ledger.grant("a", dc.Budget(1.0, 1e-6), accounting="zcdp", delta_share=share)
+    ledger.grant("rho", dc.Budget.zcdp(0.1), accounting="zcdp")  # which adds up rhos anyway
+    assert ledger.account("rho").accounting == "zcdp"
+    ledger.account("rho").charge(dc.Budget.zcdp(0.1))
+
+
+def test_a_mechanism_may_say_its_rho_and_delta(ledger):
+    """Gaussian noise of a small (epsilon, delta) has far less rho than a mechanism of that epsilon may have."""
+    grant, budget = dc.Budget(4.0, 1e-5), dc.Budget(0.1, 1e-7)
+    for name in ("tight", "basic", "zcdp"):
+        ledger.grant(name, grant, accounting=name)
+        ledger.account(name).pay("a", budget, unit=dc.User(), cost=Charge(None, 1e-9, 0.001))
+    spent = [ledger.account(name).spent() for name in ("tight", "basic", "zcdp")]
+    assert spent == [Amount(0.1, 1e-7), Amount(0.1, 1e-7), Amount(None, 1e-9, 0.001)]
+    account = ledger.account("zcdp")
+    with pytest.raises(dc.BudgetExceededError):
+        account.check(dc.Budget(3.0, 1e-7))
+    account.check(dc.Budget(3.0, 1e-7), Charge(None, rho=0.1))
+    rows, universe = {"who": list("abc"), "what": list("xyz")}, [f"{c}{n}" for c in "xyz" for n in range(30)]
+    listed = {"column": "what", "user": "who", "max_items": 50, "universe": universe}
+    dc.histogram(pa.table(rows), budget, **listed, ledger=account, charge_id="noise")
+    cost = account.history()[-2].details["cost"]
+    sigma = UniverseHistogram(budget, universe, dc.User(), 50).scale
+    assert (cost["delta"], cost["rho"]) == (0.0, pytest.approx(50 / (2 * float(sigma) ** 2)))
+    assert cost["rho"] < response_rho(0.1, account.statement().limit.filter.order) / 10
+    dc.count(pa.table(rows), budget, user="who", ledger=account, charge_id="Laplace")
+    assert account.history()[-2].details["cost"]["delta"] == 1e-7
+
+
+def test_units_and_retries_are_those_of_every_account(ledger):
+    ledger.grant("a", dc.Budget(4.0, 1e-5), accounting="zcdp")
+    account = ledger.account("a")
+    assert account.begin("monday", dc.Budget(0.5, 1e-7), mechanism="offset", unit=dc.User()) is None
+    account.store("monday", b"release")
+    assert account.begin("monday", dc.Budget(0.5, 1e-7), mechanism="offset", unit=dc.User()) == b"release"
+    with pytest.raises(dc.ChargeConflictError):
+        account.begin("monday", dc.Budget(0.4, 1e-7), mechanism="offset", unit=dc.User())
+    with pytest.raises(dc.ChargeConflictError, match="one unit"):
+        account.charge(dc.Budget(0.1), unit=dc.Event())
+    assert account.statement().charges == 1
 
 
 def test_accounts_do_not_share(ledger, account):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +136,7 @@ def discrete_gaussian_tail(sigma: float, m: int) -> float:
     return min(1.0, float(_tail_bounds(np.array([float(m)]), np.array([sigma]))[1][0]))
 
 
+@lru_cache(maxsize=1024)
 def gaussian_reach(sigma: float, most: float) -> int:
     """The smallest b >= 0 that the discrete Gaussian exceeds with probability at most `most`."""
     sigma = positive_number("sigma", sigma)

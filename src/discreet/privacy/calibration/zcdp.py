@@ -20,7 +20,16 @@ from functools import lru_cache
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability
 
-__all__ = ["gaussian_rho", "pure_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_rho", "zcdp_sigma"]
+__all__ = [
+    "best_order",
+    "gaussian_rho",
+    "pure_rho",
+    "rho_at_order",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_rho",
+    "zcdp_sigma",
+]
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
@@ -70,6 +79,25 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return (1.0 + less_one) * rho + terms / less_one
 
     return max(0.0, _smallest(at_order, -40.0, 60.0)) * (1.0 + 1e3 * SAFETY)
+
+
+def rho_at_order(order: float, epsilon: float, delta: float) -> float:
+    """The largest rho that is (epsilon, delta)-DP if the divergence of this one order is at most order * rho.
+
+    Rounded down; not positive where there is none.
+    """
+    # a rho = epsilon - [log(1/delta) - log(a - 1) + a log(1 - 1/a)] / (a - 1)
+    rest = (-math.log(delta) - math.log(order - 1.0) + order * math.log1p(-1.0 / order)) / (order - 1.0)
+    return (epsilon - rest - 1e3 * SAFETY * (epsilon + abs(rest))) / order
+
+
+def best_order(epsilon: float, delta: float) -> float:
+    """An order, of 1.001 to 1e9, at which the largest rho is (epsilon, delta)-DP, nearly; any order is valid."""
+    orders = [1.0 + math.exp(log_order / 16.0) for log_order in range(-110, 332)]
+    best = max(orders, key=lambda order: rho_at_order(order, epsilon, delta))
+    below, above = (1.0 + (best - 1.0) * math.exp(step / 16.0) for step in (-1.0, 1.0))
+    fine = [below + (above - below) * step / 256.0 for step in range(257)]
+    return max([best, *fine], key=lambda order: rho_at_order(order, epsilon, delta))
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
-from discreet.privacy.accounting import is_loaded, load
+from discreet.privacy.accounting import Charge, is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.charge_terms import differing_parameters, told_differences
-from discreet.privacy.ledger.balance import Amount, Balance, Limit, Statement
+from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader
 from discreet.privacy.ledger.sqlite import SQLiteStore
 from discreet.privacy.unit import Event, Unit, unit_from_dict
+from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
 __all__ = ["Account", "Ledger", "Payment", "Step", "new_charge_id"]
 
@@ -82,35 +83,50 @@ class Ledger:
         """Where it is kept."""
         return Path(self._log.place)
 
-    def grant(self, account: str, budget: Budget, *, adaptive: bool | None = None) -> None:
+    def grant(
+        self,
+        account: str,
+        budget: Budget,
+        *,
+        accounting: Accounting | None = None,
+        delta_share: float | None = None,
+        adaptive: bool | None = None,
+    ) -> None:
         """Set the total budget of an account; make the account if it is new.
 
         A grant is the account's whole limit, not an addition: the same grant again changes nothing, a larger one
         extends the account. A grant that what was already spent does not fit in is refused with a LedgerError.
         All grants stay in the history.
 
-        With ``adaptive=True`` the epsilons of the account's charges may be chosen by looking at its earlier releases:
-        charges are then added up, and nothing tighter is used (zCDP charges need a zCDP grant). An account stays
-        adaptive, since what was looked at cannot be forgotten: None keeps it as it is, and False is refused.
+        Args:
+            account: Its name.
+            budget: The limit.
+            accounting: How charges are composed. "tight", the default, is for budgets that nobody chooses by looking at
+                earlier releases of the account. The others are for any budgets: "basic" adds up epsilons and deltas
+                (zCDP charges need a zCDP grant), "zcdp" adds up rhos and deltas under totals that follow from the grant
+                (`discreet.privacy.zcdp_filter`), which pays for many more releases where each of them is small. None
+                keeps what the account has. What was looked at cannot be forgotten: nothing goes back to "tight". An
+                account with charges can neither come to "zcdp" nor leave it.
+            delta_share: With "zcdp", the part of delta that is for the deltas of releases: 0.25 unless you say. It
+                stays as it is once there are charges.
+            adaptive: The earlier spelling: True is "basic", unless the account is "zcdp".
         """
         _check_name("account", account)
         as_budget(budget)
+        if accounting is not None and accounting not in ACCOUNTINGS:
+            raise ParameterError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, not {accounting!r}")
         if adaptive is not None and not isinstance(adaptive, bool):
             raise ParameterError(f"adaptive must be True, False or None, not {adaptive!r}")
+        if adaptive is not None and accounting is not None:
+            raise ParameterError("give accounting alone: adaptive=True is the earlier spelling of accounting='basic'")
         with self._log.writing(create=True) as log:
             balance = log.balance(account) or Balance()
-            before = balance.limit is not None and balance.limit.adaptive
-            if before and adaptive is False:
-                raise LedgerError(
-                    f"account {account!r} is adaptive: its budgets may have been chosen from its releases"
-                )
-            limit = Limit(budget, before if adaptive is None else adaptive)
+            limit = _next_limit(account, balance, budget, accounting, delta_share, adaptive)
             if balance.limit == limit:
                 return
             if not limit.pays(balance.tally):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            details = {"budget": budget.to_dict(), **({"adaptive": True} if limit.adaptive else {})}
-            log.append(account, "grant", None, details)
+            log.append(account, "grant", None, {"budget": budget.to_dict(), **limit.to_dict()})
 
     def account(self, name: str) -> Account:
         """The account of that name. Raises LedgerError if it was never granted a budget."""
@@ -201,6 +217,11 @@ class Account:
         """Whether budgets may be chosen by looking at earlier releases: charges are then added up."""
         return self._balance().granted.adaptive
 
+    @property
+    def accounting(self) -> Accounting:
+        """How charges are composed: "tight", "basic" or "zcdp"; see `Ledger.grant`."""
+        return self._balance().granted.accounting
+
     def charge(
         self, budget: Budget, charge_id: str | None = None, *, mechanism: str = "", unit: Unit | None = None
     ) -> str:
@@ -214,12 +235,12 @@ class Account:
         self._charge(charge_id, budget, _charge_details(charge_id, budget, mechanism, unit, stores_release=False))
         return charge_id
 
-    def check(self, budget: Budget) -> None:
+    def check(self, budget: Budget, cost: Charge | None = None) -> None:
         """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
         as_budget(budget)
         with self._log.reading() as log:
             balance, charges = self._read(log), log.latest_charges(self.name, _MOST_IDS)
-        if not balance.pays(budget):
+        if not balance.pays(balance.granted.charge(budget, cost)):
             raise self._refusal(balance, budget, charges)
 
     def begin(
@@ -256,11 +277,14 @@ class Account:
         hides: Unit | None = None,
         request: str | None = None,
         question: Mapping[str, Any] | None = None,
+        cost: Charge | None = None,
     ) -> Payment:
         """`begin`, which also says whether the account was charged now.
 
         `hides` is what the account adds up, where that is more than the `unit` that was asked for: see `Unit.covers`.
         `question` has the public parameters of the request by their names, JSON-ready: what `stored` compares with.
+        `cost` is the rho and delta that the mechanism says it has. An account that adds up rhos takes it instead of
+        what any mechanism of this budget may have; other accounts do not look at it.
         """
         details = _charge_details(charge_id, budget, mechanism, hides or unit, stores_release=True)
         if hides is not None and hides != unit and unit is not None:
@@ -270,7 +294,7 @@ class Account:
             details["request"] = request
         if question is not None:
             details["question"] = dict(question)
-        return self._charge(charge_id, budget, details)
+        return self._charge(charge_id, budget, details, cost)
 
     def stored(self, charge_id: str, budget: Budget, question: Mapping[str, Any]) -> bytes | None:
         """The release that is stored under an id for this question, which no data has to be read for.
@@ -403,22 +427,26 @@ class Account:
             raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was begun for a release")
         return events
 
-    def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any]) -> Payment:
+    def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any], cost: Charge | None = None) -> Payment:
         with self._log.writing() as log:
             balance, events = self._read(log), log.charge(self.name, charge_id)
             if events.charge is not None:
                 self._check_repeated(charge_id, events.charge.details, details)
                 return Payment(None if events.release is None else log.payload(events.release), charged=False)
             self._check_unit(balance, unit_from_dict(details["unit"]))
-            plainly = balance.pays_by_sums(budget)
-            if wait := not plainly and not is_loaded():
+            limit = balance.granted
+            charge = limit.charge(budget, cost)
+            if limit.filter is not None:
+                details = {**details, "cost": {"rho": charge.rho, "delta": charge.delta}}
+            plainly = balance.pays_by_sums(charge)
+            if wait := not plainly and not balance.is_sums_alone and not is_loaded():
                 fits = False
-            elif fits := plainly or balance.pays(budget):
+            elif fits := plainly or balance.pays(charge):
                 log.append(self.name, "charge", charge_id, details)
             charges = () if fits else log.latest_charges(self.name, _MOST_IDS)
         if wait:
             load()  # without the lock: others need not wait for that
-            return self._charge(charge_id, budget, details)
+            return self._charge(charge_id, budget, details, cost)
         if not fits:
             raise self._refusal(balance, budget, charges)
         return Payment(None, charged=True)
@@ -475,6 +503,49 @@ class Account:
             remaining=remaining,
             charges=charges,
         )
+
+
+def _next_limit(
+    account: str,
+    balance: Balance,
+    budget: Budget,
+    accounting: Accounting | None,
+    delta_share: float | None,
+    adaptive: bool | None,
+) -> Limit:
+    """The limit that a grant sets, or why it may not.
+
+    Whoever looked at releases could pick the accounting under which more is left, or another share of delta: what holds
+    for each of two limits alone does not hold for the better one of both. So charges tie an account to its filter, and
+    of its grants one must cover the other. (docs/privacy/adaptive-accounts.md, "What may change".)
+    """
+    before = balance.limit or Limit(budget)
+    if before.adaptive and (accounting == "tight" or adaptive is False):
+        raise LedgerError(f"account {account!r} is adaptive: its budgets may have been chosen from its releases")
+    is_adaptive = before.adaptive or bool(adaptive) or accounting in ("basic", "zcdp")
+    has_filter = accounting == "zcdp" or (accounting is None and before.filter is not None)
+    if budget.rho is not None and accounting in ("tight", "basic"):
+        raise ParameterError(f"a grant of {budget} adds up rhos: its accounting is 'zcdp', not {accounting!r}")
+    if balance.charges and has_filter != (before.filter is not None) and budget.rho is None:
+        raise LedgerError(
+            f"account {account!r} has charges, and its accounting is {before.accounting!r}: it can neither come to "
+            "'zcdp' nor leave it. Go on with it as it is; other people may have an account of their own"
+        )
+    if not has_filter or (budget.rho is not None and before.filter is None):
+        if delta_share is not None:
+            raise ParameterError("delta_share is for a grant of epsilon and delta with accounting 'zcdp'")
+        return Limit(budget, is_adaptive)
+    known = before.filter
+    share = DELTA_SHARE if known is None else known.delta_share
+    if known is None or not balance.charges:
+        return Limit(budget, True, ZcdpFilter.of(budget, share if delta_share is None else delta_share))
+    totals = ZcdpFilter.of(budget, share, known.order)
+    if delta_share not in (None, share) or not (totals.covers(known) or known.covers(totals)):
+        raise LedgerError(
+            f"account {account!r} has charges: its rho and delta can both grow, or both shrink, and delta_share stays "
+            f"{share:g}. It was granted {before}"
+        )
+    return Limit(budget, True, totals)
 
 
 def _charge_details(

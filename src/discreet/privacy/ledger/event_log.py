@@ -35,13 +35,15 @@ from discreet.privacy.ledger.balance import Balance
 
 __all__ = ["ChargeEvents", "EventRows", "EventStore", "LedgerEvent", "LogReader", "LogWriter"]
 
-EVENT_VERSION = 1
-"""Of the details of events. The next version: write it here, and read both in `_event`. The head knows the highest that
-was ever written, so a program that does not know it refuses the whole ledger."""
+EVENT_VERSION = 2
+"""Of the details of events: 2 has filters of grants and what charges cost under them, and is otherwise as 1. The next
+version: write it here, and read all in `_event`. The head knows the highest that was ever written, so a program that
+does not know it refuses the whole ledger."""
+_READABLE = (1, EVENT_VERSION)
 
 Key = tuple[str, ...]
 _HEAD: Key = ("",)  # the account's name under which the head is kept; accounts have names
-_NO_EVENTS: dict[str, Any] = {"seq": 0, "digest": "", "accounts": 0, "version": EVENT_VERSION}
+_NO_EVENTS: dict[str, Any] = {"seq": 0, "digest": "", "accounts": 0, "version": 1}
 _NO_CHARGE: dict[str, Any] = {"charge": None, "release": None, "step": None, "number": 0}
 
 
@@ -257,10 +259,10 @@ def _event(row: tuple[Any, ...], before: bytes) -> LedgerEvent:
 
 
 def _check_version(version: object) -> None:
-    if version != EVENT_VERSION:
+    if version not in _READABLE:
         raise LedgerError(
-            f"the ledger has events of version {version}; this program reads version {EVENT_VERSION}. Use the version "
-            "of discreet that wrote it"
+            f"the ledger has events of version {version}; this program reads versions up to {EVENT_VERSION}. Use the "
+            "version of discreet that wrote it"
         )
 
 
