@@ -21,11 +21,12 @@ serve: $(VENV)/.service
 	$(BIN)/python examples/site/serve.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service --ignore=tests/statistical
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service --ignore=tests/statistical --ignore=tests/audit --ignore=tests/exhaustive --ignore=tests/sanitize
 
-# Many runs of the compiled code: laws of samplers, how often intervals hold, and twins that the same checks catch.
+# Exact laws on all small inputs, and many runs of the compiled code: samplers, how often intervals hold, the audit, and
+# twins that the same checks catch.
 statistics: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/statistical
+	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/statistical tests/audit tests/exhaustive
 
 # The fast tests with the lowest versions that pyproject.toml allows, on the lowest Python that is found, and with the
 # newest ones on the highest. docs/stability.md has the versions. All tests on another Python:
@@ -63,7 +64,7 @@ sanitize: build/checked/.built
 	$(CMAKE) --build build/kernels
 	build/kernels/kernel_tests
 	$(CHECKED) $(BIN)/python -m pytest -q -n auto --dist worksteal -p no:cacheprovider tests/sanitize tests/golden \
-		tests/property/test_summary_states.py tests/unit/summaries/test_ingest.py tests/unit/summaries/test_user_lists.py \
+		tests/unit/summaries/test_ingest.py tests/unit/summaries/test_user_lists.py \
 		tests/unit/multiparty/test_fuzzed_messages.py tests/unit/multiparty/test_hostile_messages.py \
 		tests/unit/events/test_records.py tests/unit/pan/test_kernel.py tests/faults/test_malformed_arrow.py \
 		tests/unit/summaries/test_checked_batches.py tests/unit/releases/test_release_order.py \
@@ -85,7 +86,7 @@ fuzz: build/checked/.built
 		echo "$$target: $$(tail -1 build/fuzz/$$target.log)"; \
 	done
 	$(CHECKED) $(BIN)/python tests/sanitize/fuzz_states.py 30 $(SEED)
-	$(BIN)/python tests/unit/engines/sql_fuzzer.py $(SEED) 30 >build/fuzz/sql.log 2>&1 || { tail -30 build/fuzz/sql.log; exit 1; }
+	$(BIN)/python tests/faults/sql_fuzzer.py $(SEED) 30 >build/fuzz/sql.log 2>&1 || { tail -30 build/fuzz/sql.log; exit 1; }
 
 build/checked/.built: $(VENV)/.dev
 	$(CMAKE) -S . -B build/checked -G Ninja -DDISCREET_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
@@ -144,9 +145,10 @@ $(VENV)/.docs: $(VENV)/.dev
 audit: $(VENV)/.built
 	$(BIN)/discreet audit --quick
 
-# One table; with ALL=1 what it is made of in full, too.
+# One table, and other libraries on the same people; with ALL=1 what the table is made of in full, too.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/table.py
+	$(BIN)/python benchmarks/peers.py --quick
 ifdef ALL
 	$(BIN)/python benchmarks/summaries.py
 	$(BIN)/python benchmarks/noise.py

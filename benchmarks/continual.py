@@ -7,6 +7,7 @@ python benchmarks/continual.py unknown FILE      (space-separated items, one bas
 python benchmarks/continual.py people FILE [--ticks 12]   (tabs: user, item in any order of rows: lastfm)
 python benchmarks/continual.py speed
 python benchmarks/continual.py late              (items that appear at tick 20,000)
+python benchmarks/continual.py increases         (intervals of increases, and both intervals added)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from turns import calls_in_turns, machine, timed, took
 import discreet as dc
 from discreet.continual._factors import Buffered, Factor, SquareRoot, Tree
 from discreet.noise import seeded_source
+from discreet.releases.over_time import reach_of_increase
 
 RHO = 0.5
 
@@ -234,6 +236,37 @@ def late(arguments: argparse.Namespace) -> None:
     print(f"noise of 500 items run through 19,999 ticks: {seconds * 1e3:.1f} ms")
 
 
+def increases(arguments: argparse.Namespace) -> None:
+    """Widths of 95 percent intervals of increases up to the last tick: those of both ticks added, and what is stated.
+
+    Epsilon = 1 and delta = 1e-6 for all ticks. A total; and 20 listed items of a histogram, far above the cut.
+    """
+    budget = dc.Budget(1.0, 1e-6)
+    heads = f"{'now':>6} {'ratio':>6}"
+    print(f"{'T':>6} {'over':>5}  {'total: both':>12} {heads}  {'items: both':>12} {heads}")
+    for horizon in (60, 365, 1000, None):
+        counter = dc.continual.Counter(horizon, budget)
+        listed = dc.continual.Histogram(horizon, budget, max_items_per_event=1)
+        tick = 1000 if horizon is None else horizon
+        for over in (1, 7, 30):
+            since = tick - over
+            both = 2 * sum(math.ceil(1.96 * counter.error(at) + 0.5) for at in (since, tick))
+            now = 2 * reach_of_increase(counter.over_time(tick), counter.over_time(since), 0.05)
+            releases = []
+            for at in (since, tick):
+                counts, cut = np.full(20, 10**6 * at), listed.scheme.cut(at)
+                laws = {"threshold": cut, "over_time": listed.over_time(at)}
+                model = listed.error_model(at, 20)
+                releases.append(dc.Release(pa.array(range(20)), counts, listed.guarantee, model, **laws))
+            of_both = sum(float(np.subtract(*release.bounds(0.975)[::-1])[0]) for release in releases)
+            increase = releases[1].increase(releases[0])
+            of_items = float(increase.upper[0] - increase.lower[0])
+            print(
+                f"{horizon or 'any':>6} {over:>5}  {both:>12} {now:>6} {both / now:>6.1f}  {of_both:>12.0f} "
+                f"{of_items:>6.0f} {of_both / of_items:>6.1f}"
+            )
+
+
 def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path: str) -> None:
     import matplotlib
 
@@ -254,7 +287,7 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (counters, ratio, discover, unknown, people, speed, late):
+    for function in (counters, ratio, discover, unknown, people, speed, late, increases):
         command = commands.add_parser(function.__name__)
         command.set_defaults(function=function)
         command.add_argument("--plot")

@@ -118,14 +118,14 @@ def rows(
 
     spark = session(master)
     frame = spark.read.parquet(path)
-    engine.top_k(frame.limit(1000), column, 1, budget, plan="shuffle", partitions=partitions)
+    engine.top_k(frame.limit(1000), 1, budget, column=column, plan="shuffle", partitions=partitions)
 
     def exact() -> dict[Any, int]:
         counted = frame.groupBy(column).count().orderBy(functions.desc("count")).limit(100)
         return {row[column]: row["count"] for row in counted.collect()}
 
     def private(plan: str) -> dict[Any, int]:
-        top = engine.top_k(frame, column, 100, budget, plan=plan, partitions=partitions)
+        top = engine.top_k(frame, 100, budget, column=column, plan=plan, partitions=partitions)
         return dict(zip(top.items, top.counts.tolist(), strict=True))
 
     out = []

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from scipy import optimize
 
-from discreet.continual._factors import geometric_squares
+from discreet.privacy.calibration.tick_noise import geometric_squares
 
 BUFFERS = 4
 ONE = 2.0**40

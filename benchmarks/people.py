@@ -7,7 +7,7 @@
 accuracy: k = 100, delta = 1e-6, nobody says how many items a person has. Data: made up in four shapes (few and many
 items a person, flat and skewed), and files if given: `--baskets` has the items of one person a line, `--pairs` a
 header and a person and an item a line. Of the true top 100, how many are listed; how many are listed at all; the mean
-relative error of what is listed; the share left out, as it is and as it is stated.
+relative error of what is listed, and of the 30 largest alone; the share left out, as it is and as it is stated.
 coverage: how often the intervals of all listed items contain the truth, all at once, over seeded releases of made-up
 people: few items, flat, skewed, many items, heavy people, everybody the same; of people, of rows, of sums, in groups,
 with a bound of items. "as stated": of rows and sums for the truth as the release says it, in which people with very
@@ -80,10 +80,12 @@ def accuracy(options: argparse.Namespace) -> None:
         data.append((options.baskets.name, baskets(options.baskets)))
     if options.pairs:
         data.append((options.pairs.name, pairs(options.pairs)))
-    print(f"{'data':24} {'people':>8} {'epsilon':>7} {'of top':>7} {'listed':>7} {'error':>7} left out  stated")
+    headings = ("epsilon", "of top", "listed", "error", "of 30")
+    print(f"{'data':24} {'people':>8} {' '.join(f'{heading:>7}' for heading in headings)} left out  stated")
     for name, lists in data:
         truth = Counter(item for items in lists for item in items)
         top = {item for item, _ in truth.most_common(K)}
+        largest = {item for item, _ in truth.most_common(30)}
         people = ListedPeople(lists)
         for epsilon in EPSILONS:
             rows = []
@@ -91,13 +93,15 @@ def accuracy(options: argparse.Namespace) -> None:
                 release = PersonVectors(dc.Budget(epsilon, DELTA), K)(people)
                 exact = np.array([truth[item] for item in release.items])
                 error = float(np.mean(np.abs(release.counts - exact) / exact)) if len(release) else 0.0
+                first = [index for index, item in enumerate(release.items) if item in largest]
+                of_30 = float(np.mean(np.abs(release.counts - exact)[first] / exact[first])) if first else 0.0
                 missing = 1.0 - release.counts.sum() / exact.sum() if len(release) else 0.0
                 stated = release.left_out.value if release.left_out else 0.0
-                rows.append((len(top & {*release.items}), len(release), error, missing, stated))
-            of, listed, error, missing, stated = np.mean(rows, axis=0)
+                rows.append((len(top & {*release.items}), len(release), error, of_30, missing, stated))
+            of, listed, error, of_30, missing, stated = np.mean(rows, axis=0)
             print(
-                f"{name:24} {len(lists):>8,} {epsilon:>7g} {of:>7.1f} {listed:>7.1f} {error:>7.1%} {missing:>9.1%} "
-                f"{stated:>7.1%}",
+                f"{name:24} {len(lists):>8,} {epsilon:>7g} {of:>7.1f} {listed:>7.1f} {error:>7.1%} {of_30:>7.1%} "
+                f"{missing:>8.1%} {stated:>7.1%}",
                 flush=True,
             )
 

@@ -3,9 +3,10 @@
     python benchmarks/quantiles.py [--quick] [--repeats 40] [--json out/quantiles.json]
 
 Errors are of ranks: |share of the data at or below the answer - share asked for|, in rows, means over shares and draws.
-With many equal values a share may lie anywhere in a jump: an answer there is off by 0. "choices" is the exponential
-mechanism on the same bins, with the score -|rank - share n|, which one row moves by at most 1, and the budget divided
-among the shares. Data: normal, lognormal, and sizes of baskets (whole numbers, most of them small, as of clicks).
+With many equal values a share may lie anywhere in a jump: an answer there is off by 0. "choice" is `QuantileChoice`,
+"tree" is `QuantileTree`, "auto" says which of them `quantiles` takes, and "each" is an exponential mechanism for every
+share on the same bins, with the budget divided among them, and no interval. Data: normal, lognormal, and sizes of
+baskets (whole numbers, most of them small, as of clicks).
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.central import Grid, QuantileTree
+from discreet.central import Grid, QuantileChoice, QuantileTree
+from discreet.central.quantile_grid import BINS, finer
 from discreet.noise import seeded_source
+from discreet.questions.quantiles import mechanism_for
 
 SHARES = {1: (0.5,), 3: (0.25, 0.5, 0.75), 9: tuple(np.arange(1, 10) / 10)}
 
@@ -59,6 +62,22 @@ def chosen(counts: np.ndarray[Any, Any], grid: Grid, shares: tuple[float, ...], 
     return np.array(answers)
 
 
+def measured(name: str, mechanism: Any, values: np.ndarray[Any, Any], shares: tuple[float, ...], repeats: int) -> Any:
+    """Of so many draws: the error of ranks, half the ranks that an interval spans, and how often all of them hold."""
+    grid = mechanism.grid
+    found = mechanism.counts(grid.places(values))
+    answers = [mechanism(found, seeded_source(run)) for run in range(repeats)]
+    truth = np.clip(np.quantile(values, shares, method="inverted_cdf"), grid.low, grid.high)
+    held = [all(r.lower <= t <= r.upper for r, t in zip(a, truth, strict=True)) for a in answers]
+    ordered = np.sort(values)
+    spans = [[np.searchsorted(ordered, end, side="right") for end in (r.lower, r.upper)] for a in answers for r in a]
+    return {
+        name: np.mean([off(values, np.array(a.values), shares) for a in answers]),
+        f"half an interval, {name}": float(np.diff(spans, axis=1).mean()) / 2,
+        f"hold, {name}": float(np.mean(held)),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -70,18 +89,18 @@ def main() -> None:
         for name, (values, grid) in data_sets(rows).items():
             for epsilon in (1.0,) if given.quick else (0.1, 1.0):
                 for shares in SHARES.values():
-                    trees = {"epsilon": dc.Budget(epsilon), "rho": dc.Budget.zcdp(epsilon**2 / 2)}
+                    budgets = {"epsilon": dc.Budget(epsilon), "rho": dc.Budget.zcdp(epsilon**2 / 2)}
                     line: dict[str, Any] = {"data": name, "rows": rows, "epsilon": epsilon, "shares": len(shares)}
-                    for kind, budget in trees.items():
-                        mechanism = QuantileTree(budget, grid, shares)
-                        counts = mechanism.counts(grid.places(values))
-                        answers = [mechanism(counts, seeded_source(run)) for run in range(given.repeats)]
-                        line[f"tree, {kind}"] = np.mean([off(values, np.array(a.values), shares) for a in answers])
-                        truth = np.clip(np.quantile(values, shares, method="inverted_cdf"), grid.low, grid.high)
-                        held = [all(r.lower <= t <= r.upper for r, t in zip(a, truth, strict=True)) for a in answers]
-                        line[f"hold, {kind}"] = float(np.mean(held))
+                    for kind, budget in budgets.items():
+                        line[f"auto, {kind}"] = type(mechanism_for(budget, grid, shares, dc.Event())).__name__
+                        for way, mechanism in (
+                            ("tree", QuantileTree(budget, grid, shares)),
+                            ("choice", QuantileChoice(budget, grid if grid.bins < BINS else finer(grid), shares)),
+                        ):
+                            line |= measured(f"{way}, {kind}", mechanism, values, shares, given.repeats)
+                    counts = np.bincount(grid.places(values), minlength=grid.bins)
                     picks = [chosen(counts, grid, shares, epsilon, random) for _ in range(given.repeats)]
-                    line["choices"] = np.mean([off(values, pick, shares) for pick in picks])
+                    line["each"] = np.mean([off(values, pick, shares) for pick in picks])
                     found.append(line)
                     print("  ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in line.items()))
                     sys.stdout.flush()

@@ -62,7 +62,7 @@ def ways(frame: Any, partitions: list[int] | None) -> dict[str, Callable[[], Cou
         return {row["item"]: row["count"] for row in found}
 
     def private(**options: Any) -> Counts:
-        top = engine.top_k(frame, "item", K, BUDGET, **options)
+        top = engine.top_k(frame, K, BUDGET, column="item", **options)
         return dict(zip(top.items, top.counts.tolist(), strict=True))
 
     def plan(name: str, size: int | None) -> Callable[[], Counts]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.privacy.weak import WeakBudgetWarning
     from discreet.questions.answer import answer
     from discreet.questions.count import Count, count
+    from discreet.questions.data import read
     from discreet.questions.distinct import Distinct, distinct
     from discreet.questions.histogram import Histogram, histogram
     from discreet.questions.of_summary import release
@@ -76,6 +77,7 @@ _WHERE = {
     "plan": "questions.plan_of_rows",
     "plan_people": "questions.plan_of_people",
     "plan_questions": "questions.plan_of_questions",
+    "read": "questions.data",
     "release": "questions.of_summary",
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],
@@ -154,6 +156,7 @@ __all__ = [
     "privacy",
     "published",
     "quantiles",
+    "read",
     "release",
     "top_k",
 ]

@@ -12,23 +12,35 @@ from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.central import ChosenDistinct, CreditedDistinct, Grid, NoisyCount, Offset, QuantileTree, UniverseHistogram
-from discreet.central.person_vectors import PersonVectors
-from discreet.central.quantile_tree import VOTE
+from discreet.central import (
+    ChosenDistinct,
+    CreditedDistinct,
+    Grid,
+    NoisyCount,
+    Offset,
+    QuantileChoice,
+    QuantileTree,
+    UniverseHistogram,
+)
+from discreet.central.person_pairs import PersonPairs
+from discreet.central.person_vectors import LOOK, Calibration, PersonVectors, alone
+from discreet.central.quantile_choice import Found, ShareChoice
 from discreet.events.keys import Keys, Layout
 from discreet.events.tables import events_of
 from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
-from discreet.summaries.people import LENGTH, Counts, ListedPeople, People, ValueRange
+from discreet.summaries.combinations import Combinations
+from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import SEED, half_the_noise
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
 from discreet_audit.core import Audit, Effort, Finding, Twin, claim, row, twin
@@ -387,7 +399,7 @@ Values = Sequence[tuple[int, float]]
 """Whose row it is, and its value."""
 
 
-def _counts(mechanism: QuantileTree, rows: Values) -> Any:
+def _counts(mechanism: QuantileTree | QuantileChoice, rows: Values) -> Any:
     values = np.array([value for _, value in rows], np.float64)
     people = None if mechanism.max_rows is None else np.array([person for person, _ in rows], np.int64)
     return mechanism.counts(mechanism.grid.places(values), people)
@@ -438,7 +450,7 @@ class QuantileAudit(ShiftAudit):
             asked += first.draws
         wrong += len(asked) != 12 or any(draw != asked[0] for draw in asked) or asked[0].size != tree.nodes
         yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
-        yield _tree_shift(mechanism, asked[0])
+        yield _shift_of_nodes(mechanism.budget, asked[0], tree.levels, mechanism.height)
 
     def neighbours(self, mechanism: QuantileTree) -> tuple[Any, Any, Callable[[Any], float]]:
         """One unit alone: the nodes that it moves."""
@@ -480,9 +492,8 @@ class QuantileAudit(ShiftAudit):
         return twins
 
 
-def _tree_shift(mechanism: QuantileTree, draw: Draw) -> Finding:
+def _shift_of_nodes(budget: Budget, draw: Draw, levels: int, height: int) -> Finding:
     """The loss of a unit that moves one node of every level by the height."""
-    budget, levels, height = mechanism.budget, mechanism.tree.levels, mechanism.height
     if height == 1 or draw.law == "laplace" or budget.rho is not None:
         return shift_finding(budget, draw, levels, height)
     from scipy.special import log_ndtr
@@ -506,7 +517,7 @@ class _GrowingGrid(Grid):
 
 
 def _every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
-    return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * VOTE
+    return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * self.vote
 
 
 row(
@@ -519,6 +530,226 @@ row(
         QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
     ),
     QuantileAudit(),
+)
+
+
+# ---- quantiles by recursive choice: the law of what is chosen, and the tree around it --------------------------------
+
+
+def choice_law(mechanism: QuantileChoice, found: Found) -> dict[tuple[int, ...], float]:
+    """The probability of all that may be chosen, by the exact exponents of every choice."""
+    law: dict[tuple[int, ...], float] = {}
+    known: dict[ShareChoice, list[float]] = {}
+
+    def chances(node: ShareChoice) -> list[float]:
+        if node not in known:
+            exponents = mechanism.exponents(found, node)
+            weights = [math.exp(-float(each - min(exponents))) for each in exponents]
+            known[node] = [weight / sum(weights) for weight in weights]
+        return known[node]
+
+    def go(waiting: list[ShareChoice], parts: dict[int, int], chance: float) -> None:
+        if not waiting:
+            law[tuple(parts[at] for at in sorted(parts))] = chance
+            return
+        node, rest = waiting[0], waiting[1:]
+        if node.start == node.end:
+            return go([*rest, *mechanism.below(node, node.start)], {**parts, node.middle: node.start}, chance)
+        for part, of_it in zip(range(node.start, node.end), chances(node), strict=True):
+            go([*rest, *mechanism.below(node, part)], {**parts, node.middle: part}, chance * of_it)
+
+    go([mechanism.root()], {}, 1.0)
+    return law
+
+
+def choice_loss(mechanism: QuantileChoice, first: Found, second: Found) -> float:
+    """Epsilon of what is chosen from two data sets; of a budget of rho, the largest D_a/a over some orders a."""
+    one, two = choice_law(mechanism, first), choice_law(mechanism, second)
+    ratios = np.log([one[parts] / two[parts] for parts in one])
+    if mechanism.budget.rho is None:
+        return float(np.abs(ratios).max())
+    lost = 0.0
+    for law, signed in ((one, ratios), (two, -ratios)):
+        chances = np.array([law[parts] for parts in one])
+        for order in (1.01, 1.5, 2.0, 4.0, 16.0):
+            renyi = math.log(float((chances * np.exp((order - 1.0) * signed)).sum())) / (order - 1.0)
+            lost = max(lost, renyi / order)
+    return lost
+
+
+def choice_neighbours(mechanism: QuantileChoice, masses: Sequence[int]) -> Iterator[tuple[Found, Found]]:
+    """All data with these masses in the bins, and the same with one unit more: a row, or a person's votes."""
+    bins, height = mechanism.grid.bins, mechanism.height
+    units = [tuple(height if at == place else 0 for at in range(bins)) for place in range(bins)]
+    if height > 1:
+        units.append((height // 2, *[0] * (bins - 2), height - height // 2))
+    for listed in product(masses, repeat=bins):
+        for unit in units:
+            before = np.array(listed, np.int64) * height
+            after = before + np.array(unit, np.int64)
+            pair = [Found(np.flatnonzero(held), held[held > 0]) for held in (before, after)]
+            yield pair[0], pair[1]
+
+
+def _masses(mechanism: QuantileChoice, rows: Values) -> Any:
+    """What each bin holds, densely."""
+    found = _counts(mechanism, rows)
+    held = np.zeros(mechanism.grid.bins, np.int64)
+    held[found.bins] = found.masses
+    return held
+
+
+class QuantileChoiceAudit(ShiftAudit):
+    """The four checks of quantiles by recursive choice."""
+
+    def structure(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more unit adds its mass, and no more; so do the nodes over cells, at every level."""
+        grid = mechanism.grid
+        low, high = 0.0, float(grid.bins)
+        values = [low - 100.0, low, low + 0.4 * high, high, high * 7]
+        units: list[list[tuple[int, float]]] = [[(9, value)] for value in values]
+        if mechanism.max_rows is not None:
+            units += [[(9, one), (9, two), (9, one), (9, 2.0)] for one, two in product(values, repeat=2)]
+        many = len(mechanism.quantiles)
+        chosen = [tuple(sorted(parts)) for parts in product((0, grid.bins * mechanism.parts // 2), repeat=many)]
+        moved, nodes, pairs = 0, 0, 0
+        for length in range(2 + effort.length):
+            for listed in product(values, repeat=length):
+                before: Values = [(place % 2, value) for place, value in enumerate(listed)]
+                for unit in units:
+                    held = [_masses(mechanism, rows) for rows in (before, [*before, *unit])]
+                    moved, pairs = max(moved, int(np.abs(held[1] - held[0]).sum())), pairs + 1
+                    for parts in chosen:
+                        ends = mechanism.boundaries(parts)
+                        cells = [
+                            mechanism.tree.counts(mechanism.in_cells(_counts(mechanism, rows), ends))
+                            for rows in (before, [*before, *unit])
+                        ]
+                        nodes = max(nodes, int(np.abs(cells[1] - cells[0]).sum()))
+        height = mechanism.height
+        yield Finding("structure", "what a unit adds", "sensitivity", height, moved, pairs)
+        yield Finding("structure", "nodes, in sum", "sensitivity", mechanism.tree.levels * height, nodes, pairs)
+
+    def exact(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
+        """The law of what is chosen over all neighbours, and the shift behind the noise of the tree."""
+        asked, wrong, budget = [], 0, mechanism.budget
+        for seed in range(6):
+            source = ScriptedSource(0, np.random.default_rng(seed).integers(-3, 3, 50).tolist())
+            held = np.random.default_rng(seed).integers(0, 30, mechanism.grid.bins) * mechanism.height
+            found = Found(np.flatnonzero(held), held[held > 0])
+            answer = mechanism(found, source)
+            wrong += not all(row.lower <= row.value <= row.upper for row in answer)
+            asked += source.draws
+        wrong += len(asked) != 6 or any(draw != asked[0] for draw in asked) or asked[0].size != mechanism.tree.nodes
+        yield Finding("exact", "one noise for every node of the tree", "violations", 0, wrong)
+        pairs = [*choice_neighbours(mechanism, (0, 1, 3, 40) if mechanism.grid.bins < 4 else (0, 2, 40))]
+        lost = max(choice_loss(mechanism, *pair) for pair in pairs)
+        rho = budget.rho is not None
+        of_choices = float(sum(each**2 / 8 if rho else each for each in mechanism.epsilons))
+        kind = "rho" if rho else "epsilon"
+        yield Finding("exact", "what is chosen", kind, of_choices * (1.0 + 1e-9), lost, len(pairs))
+        # The tree has what the choices leave.
+        draw, levels, height = asked[0], mechanism.tree.levels, mechanism.height
+        left = float(budget.rho or budget.epsilon or 0.0) - of_choices
+        if rho:
+            distance = math.sqrt(levels) * height if draw.law == "gaussian" else levels * height
+            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), (distance / float(draw.scale)) ** 2 / 2.0)
+        elif draw.law == "laplace":
+            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), float(levels * height / draw.scale))
+        else:
+            yield _shift_of_nodes(Budget(max(left, 1e-9), budget.delta), draw, levels, height)
+
+    def neighbours(self, mechanism: QuantileChoice) -> tuple[Any, Any, Callable[[Any], float]]:
+        """One unit alone, in the last bin: which parts are chosen."""
+        last = mechanism.grid.bins - 1
+        first, second = (Found(np.array([0, last]), mechanism.height * np.array([2, 2 + more])) for more in (1, 0))
+        return first, second, lambda drawn: float(sum(drawn.parts))
+
+    def coupled(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
+        """The order of rows, values outside; on larger data, by how much one unit moves the exponents of a choice."""
+        grid, broken = mechanism.grid, 0
+        high = float(grid.bins)
+        rows = [(0, 0.0), (1, high), (1, 0.4 * high), (2, high)]
+        outside = [(0, -50.0), (1, high * 9), *rows[2:3], (2, math.inf)]
+        for seed in range(10):
+            answers = [mechanism(_counts(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], outside)]
+            broken += len(set(answers)) != 1 or not answers[0].guarantee.seeded
+        yield Finding("coupled", "order of rows, values outside", "violations", 0, broken, 10)
+        moved, added, pairs, most = 0.0, 0, effort.large_pairs // 20, 1 if mechanism.max_rows is None else 9
+        random = np.random.default_rng(8)
+        for _ in range(pairs):
+            values = random.normal(0.0, 2 * high, size=20)
+            before: Values = [
+                (int(person), float(value)) for person, value in zip(random.integers(0, 5, 20), values, strict=True)
+            ]
+            unit: Values = [(9, float(value)) for value in values[: random.integers(1, most + 1)] * 1.5]
+            held = [_masses(mechanism, data) for data in (before, [*before, *unit])]
+            added = max(added, int(np.abs(held[1] - held[0]).sum()))
+            node = mechanism.root()
+            one, two = (mechanism.exponents(_counts(mechanism, data), node) for data in (before, [*before, *unit]))
+            change = [float(b - a) for a, b in zip(one, two, strict=True)]
+            moved = max(moved, (max(change) - min(change)) / float(mechanism.epsilons[0]))
+        yield Finding("coupled", "one unit more", "sensitivity", mechanism.height, added, pairs)
+        yield Finding(
+            "coupled", "range of the exponents, in epsilon of a level", "sensitivity", 1.0 + 1e-9, moved, pairs
+        )
+
+    def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
+        """Less noise, levels not paid for, sides that overlap, a sensitivity too small, data that are not cut."""
+        levels = mechanism.levels
+
+        def twice(self: QuantileChoice, node: ShareChoice) -> Any:
+            return 2 * QuantileChoice.rate(self, node)
+
+        def overlapping(self: QuantileChoice, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
+            sides = QuantileChoice.below(self, node, part)
+            return (ShareChoice(side.first, side.last, node.start, node.end, side.level) for side in sides)
+
+        def too_small(self: QuantileChoice, node: ShareChoice) -> Any:
+            return self.epsilons[node.level] / self.height
+
+        def smaller_side(self: QuantileChoice, node: ShareChoice) -> Any:
+            share = self.share_of(node)
+            return self.epsilons[node.level] / (2 * min(share, 1 - share) * self.height)
+
+        twins = [
+            half_the_noise(mechanism),
+            twin(mechanism, "choices with half the noise", rate=twice),
+            twin(
+                mechanism,
+                "values are not cut",
+                "coupled",
+                grid=_GrowingGrid(0, mechanism.grid.bins, mechanism.grid.bins),
+            ),
+        ]
+        if levels > 1:
+            whole = tuple(levels * each for each in mechanism.epsilons)
+            twins.append(twin(mechanism, "the epsilon of all levels for each", epsilons=whole))
+        if len(mechanism.quantiles) > 2:
+            twins.append(twin(mechanism, "both sides look at everything", below=overlapping))
+        if len(mechanism.quantiles) == 1 and mechanism.share_of(mechanism.root()) != Fraction(1, 2):
+            twins.append(twin(mechanism, "the score of a median for every share", rate=too_small))
+            twins.append(twin(mechanism, "min(q, 1-q) in place of max", rate=smaller_side))
+        if mechanism.max_rows is not None:
+            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row_chosen))
+        return twins
+
+
+def _every_row_chosen(self: QuantileChoice, places: Any, people: Any = None) -> Any:
+    bins, rows = np.unique(places, return_counts=True)
+    return Found(bins.astype(np.int64), rows.astype(np.int64) * self.vote)
+
+
+row(
+    QuantileChoice,
+    lambda: (
+        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.5,), parts=2),
+        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.9,), parts=2),
+        QuantileChoice(Budget(2.0), Grid(0, 4, 4), (0.25, 0.5, 0.9), parts=2, cells=2),
+        QuantileChoice(Budget.zcdp(0.5), Grid(0, 3, 3), (0.1, 0.5), parts=3),
+        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.25, 0.5, 0.75), User(), 2, parts=2, cells=2),
+    ),
+    QuantileChoiceAudit(),
 )
 
 
@@ -569,13 +800,13 @@ class _GivenNoise(ScriptedSource):
 
     def __init__(self, again: Sequence[NoisySums] = ()) -> None:
         super().__init__()
-        self.levels: list[int] = []
+        self.levels: list[Any] = []
         self.again = [*again]
         self.steps: list[NoisySums] = []
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
         """The noise that comes next."""
-        self.each = np.array([self.levels.pop(0) if self.levels else 0])
+        self.each = np.atleast_1d(self.levels.pop(0) if self.levels else 0)
         noise = super().discrete_gaussian(sigma, size).view(_Noted)
         noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
         return noise
@@ -588,10 +819,13 @@ class _Answers(People):
         self,
         people: People,
         weights: Callable[[People, int], Counts] = lambda people, most: people.discovery_weights(most),
+        aimed: Callable[[People, int, Counts], Counts] = lambda people, most, aims: people.aimed_weights(most, aims),
         sums: Callable[[Counts], Counts] = lambda sums: sums,
         noted: Callable[[Counts], object] = lambda answer: None,
+        paired: Callable[..., Combinations] = Combinations,
     ) -> None:
-        self.people, self.weights, self.sums, self.noted = people, weights, sums, noted
+        self.people, self.weights, self.aimed, self.sums, self.noted = people, weights, aimed, sums, noted
+        self.paired = paired
         self.counted: tuple[Counts, Counts] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def discovery_weights(self, most_items: int) -> Counts:
@@ -599,8 +833,21 @@ class _Answers(People):
         self.noted(answer)
         return answer
 
+    def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
+        answer = self.aimed(self.people, most_items, aims)
+        self.noted(answer)
+        return answer
+
     def items(self, places: Counts) -> Any:
         return self.people.items(places)
+
+    def holdings(self, places: Counts) -> Iterator[Holdings]:
+        return self.people.holdings(places)
+
+    def combinations(self, places: Counts, size: int) -> Any:
+        if self.paired is Combinations and isinstance(self.people, _Answers):
+            return _Together(self.people.combinations(places, size), noted=self.noted)
+        return _Together(self.paired(self.people, places, size), noted=self.noted)
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
         lengths, times = self.people.lengths(places, weights)
@@ -612,6 +859,21 @@ class _Answers(People):
         self.counted = places, weights
         self.noted(answer)
         return answer
+
+
+class _Together(_Answers):
+    """The same for what people have together."""
+
+    people: Combinations
+
+    @property
+    def total(self) -> int:
+        """How many combinations there are."""
+        return self.people.total
+
+    def products(self, numbers: Any) -> Any:
+        """For every combination that of its items."""
+        return self.people.products(numbers)
 
 
 class _Changed(_Answers):
@@ -661,18 +923,46 @@ def _shift(first: NoisySums, second: NoisySums) -> float:
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
 
 
-def _cuts(mechanism: PersonVectors, own: list[str]) -> tuple[int, int]:
-    """(first look, mean of both): the least noise with which a person's own items pass, found by trying."""
-    found, people, source = [], ListedPeople([own]), _GivenNoise()
-    for second in (lambda level: _NEVER, lambda level: level):
+def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
+    """The chance that one of a person's own items passes, found by trying: with other noise in the first look it weighs
+    more or less in the second, so what the second must add is found for many. The others have no noise."""
+    people = ListedPeople([own])
+    at = int(np.argmax(people.discovery_weights(256) > 0))
+    quiet = np.arange(len(own)) != at
+    seconds: list[NoisySums] = []
+
+    def passes(first: int, second: int) -> bool:
+        source = _GivenNoise()
+        source.levels = [np.where(quiet, 0, first), np.where(quiet, _NEVER, second)]
+        found = len(mechanism.discover(people, source)[0]) > 0
+        seconds[:] = source.steps[1:]
+        return found
+
+    def least(passes: Callable[[int], bool]) -> int:
         low, high = 0, 2**50
         while low < high:
             middle = (low + high) // 2
-            source.levels = [middle, second(middle)]
-            passes = len(mechanism.discover(people, source)[0]) > 0
-            low, high = (low, middle) if passes else (middle + 1, high)
-        found.append(low)
-    return found[0], found[1]
+            low, high = (low, middle) if passes(middle) else (middle + 1, high)
+        return low
+
+    cut = least(lambda level: passes(level, _NEVER))
+    levels = np.linspace(-2.0 * sigma, cut - 1.0, 41).astype(np.int64).tolist()
+    weights = []
+    for level in levels:
+        passes(level, _NEVER)
+        weights.append(float(seconds[0].sums[at]))
+    second = seconds[0].sigma
+    # Both looks are added up: what is needed in all is linear in the first, which is tried for every level.
+    ends = [weights[end] + least(partial(passes, levels[end])) for end in (0, -1)]
+    needed = np.interp(levels, (levels[0], levels[-1]), ends) - weights
+    tried = zip(levels, needed.tolist(), strict=True)
+    if not all(passes(level, math.ceil(n) + 20) and not passes(level, math.floor(n) - 20) for level, n in tried):
+        return 1.0
+    fine = np.linspace(levels[0], levels[-1], 4001)
+    beyond = np.array([_tail(x) for x in fine / sigma])
+    tails = np.array([_tail((n - 1.0) / second) for n in np.interp(fine, levels, needed)])
+    inside = float(np.sum((beyond[:-1] - beyond[1:]) * (tails[:-1] + tails[1:]) / 2.0))
+    return _tail((cut - 1) / sigma) + inside + (1.0 - float(beyond[0])) * float(tails[0])
 
 
 def _tail(x: float) -> float:
@@ -725,8 +1015,9 @@ class _PeopleAudit(Audit):
             before, after = (_listed(mechanism, data) for data in (base, [*base, person]))
             pairs += 1
             looked = after.discovery_weights(256) - before.discovery_weights(256)
+            aimed = after.aimed_weights(256, weights) - before.aimed_weights(256, weights)
             counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
-            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
+            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, aimed, counted)))
         yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
 
     def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
@@ -743,7 +1034,9 @@ class _PeopleAudit(Audit):
             for common in {0, min(d, len(_COMMON)), min(d, 1)}:
                 own = [f"own {index:03d}" for index in range(d - common)]
                 after = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before.steps)
-                if len(after.steps) != len(before.steps):
+                # Beside the looks at items, questions are about what is public: they have equally many answers.
+                sizes = [[len(step.sums) for step in seen.steps[2:]] for seen in (before, after)]
+                if len(after.steps) != len(before.steps) or sizes[0] != sizes[1]:
                     worst = math.inf
                     continue
                 mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before.steps, after.steps, strict=True)))
@@ -760,10 +1053,7 @@ class _PeopleAudit(Audit):
         if own:
             # How many of the own items take part: their sums in the first look are not 0.
             part = int(np.count_nonzero(steps[0].sums[len(_COMMON) :]))
-            first, second = _cuts(mechanism, own)
-            sigma = steps[0].sigma
-            passes = _tail((first - 1) / sigma) + _tail((second - 1) / sigma * math.sqrt(2.0))
-            none = math.exp(part * math.log1p(-min(passes, 0.5)))
+            none = math.exp(part * math.log1p(-min(_passes(mechanism, own, steps[0].sigma), 0.5)))
         lost = math.log(max(none, 1e-300))
         with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
         return max(with_person, _gaussian_delta(epsilon + lost, mu))
@@ -822,6 +1112,12 @@ class _PeopleAudit(Audit):
             _with_people(
                 mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)
             ),
+            _with_people(
+                mechanism,
+                "a second look of twice the length",
+                aimed=lambda people, most, aims: 2 * people.aimed_weights(most, aims),
+            ),
+            twin(mechanism, "a cut that forgets what the second look aims at", calibration=_without_aim(right)),
             _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
             twin(mechanism, "sizes without noise", choose_length=bare_sizes),
             twin(mechanism, "losses without noise", losses=bare_losses),
@@ -829,7 +1125,19 @@ class _PeopleAudit(Audit):
         )
 
 
-def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Counts]) -> Twin:
+def _without_aim(right: Calibration) -> Calibration:
+    """The cut for a second look in which each of a person's d items has 1/sqrt(d), as in the first: what the right one
+    would be if the first noise decided nothing."""
+    d = 256.0
+    allowed, shift = float(alone(right.mu, right.z, np.array([d]))[0]), 1.0 / math.sqrt(d) / float(right.sigma_of(LOOK))
+    low, high = 0.0, right.z
+    for _ in range(50):
+        z = (low + high) / 2.0
+        low, high = (low, z) if 2.0 * _tail(z - shift * LENGTH) <= allowed else (z, high)
+    return replace(right, cuts=(right.cuts[0], int(high / right.z * right.cuts[1])))
+
+
+def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Any]) -> Twin:
     kind = type(mechanism)
 
     def changed(people: People) -> People:
@@ -853,6 +1161,135 @@ row(
         PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
     ),
     _PeopleAudit(),
+)
+
+
+# ---- pairs: the same steps, and a look at pairs of what was discovered between them ----------------------------------
+
+
+class _TwoVectors(Combinations):
+    """A twin: the pairs of a person are two vectors, each as long as one may be."""
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        sums = np.zeros(len(places), np.int64)
+        for part in (slice(0, None, 2), slice(1, None, 2)):
+            sums[part] = super().scaled_sums(places[part], weights[part], longest)
+        return sums
+
+
+class _BothOrders(Combinations):
+    """A twin: (a, b) and (b, a) count for the same pair."""
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        return 2 * super().scaled_sums(places, weights, longest)
+
+
+class _AnyItems(Combinations):
+    """A twin: pairs of all items that anybody has, whether or not they were discovered."""
+
+    def __init__(self, people: People, places: Counts, size: int) -> None:
+        others = np.setdiff1d(np.arange(len(people.discovery_weights(256))), places)
+        super().__init__(people, np.concatenate([places, others]), size)
+
+    def products(self, numbers: Any) -> Any:
+        return np.ones(self.total)
+
+
+def _together(people: Sequence[Sequence[str]], size: int) -> Counter[tuple[str, ...]]:
+    """How many people have these items."""
+    return Counter(pair for items in people for pair in combinations(sorted({*items}), size))
+
+
+class _PairsAudit(_PeopleAudit):
+    """The checks of people, of what they have together."""
+
+    def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """All small data sets: one more person moves every sum of pairs by one length, and one bin by one."""
+        assert isinstance(mechanism, PersonPairs)
+        sets = [["a", "b"], ["b"], ["a", "b", "c"], ["a", "c", "d"], ["a", "b", "c", "d"], ["d", "e"]]
+        weights, worst, bins, pairs = np.array([300, 700, 1024, 800])[: math.comb(4, mechanism.size)], 0.0, 0, 0
+        for first, second, person in product(sets, repeat=3):
+            base = [["a", "b", "c", "d", "e"], first, second][: 1 + effort.length + 1]
+            before, after = (
+                ListedPeople(data).combinations(np.arange(4), mechanism.size) for data in (base, [*base, person])
+            )
+            every, some = np.arange(before.total), np.arange(len(weights))
+            pairs += 1
+            looked = after.discovery_weights(256) - before.discovery_weights(256)
+            counted = after.scaled_sums(some, weights, 900.0) - before.scaled_sums(some, weights, 900.0)
+            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
+            sizes = [dict(zip(*part.lengths(every, np.ones_like(every)), strict=True)) for part in (before, after)]
+            bins = max(bins, int(sum(sizes[1].values()) - sum(sizes[0].values())))
+        yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
+        yield Finding("structure", "one person's bins in the sizes", "sensitivity", 1, bins, pairs)
+
+    def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        yield from self._exact(mechanism)
+
+    def statistical(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release on one person alone: their items may be discovered with probability delta."""
+        source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
+        found = sum(len(mechanism.discover(own, source)[0]) > 0 for _ in range(effort.runs))
+        low, _ = clopper_pearson(found, effort.runs, 1e-7)
+        yield Finding("statistical", "a person alone is discovered", "delta", mechanism.budget.delta, low, effort.runs)
+        yield from self._coverage(mechanism, effort)
+
+    def _coverage(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """Intervals miss no more often than stated, where everybody counts in full and where not."""
+        assert isinstance(mechanism, PersonPairs)
+        data, stated, runs, missed = _crowd(mechanism), 0.5, max(60, effort.runs // 100), 0
+        crowd, truth = ListedPeople(data), _together(data, mechanism.size)
+        for seed in range(runs):
+            release = mechanism(crowd, seeded_source(seed))
+            exact, (lower, upper) = np.array([truth[item] for item in release.items]), release.bounds(stated)
+            missed += not ((lower <= exact) & (exact <= upper)).all()
+        low, _ = clopper_pearson(missed, runs, 1e-7)
+        yield Finding("statistical", "intervals that miss the truth", "share of releases", 1.0 - stated, low, runs)
+
+    def coupled(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of people and rows changes nothing, and only discovered items are in pairs."""
+        assert isinstance(mechanism, PersonPairs)
+        random, broken = np.random.default_rng(1), 0
+        data = _crowd(mechanism)
+        shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
+        known = {*combinations(_COMMON, mechanism.size)}
+        for seed in range(4):
+            first, second = ({*mechanism(ListedPeople(each), seeded_source(seed)).items} for each in (data, shuffled))
+            broken += (not first <= known) + (first != second) + (not first)
+        yield Finding("coupled", "order of people, and pairs of other items", "violations", 0, broken, 4)
+
+    def twins(self, mechanism: PersonVectors) -> Sequence[Twin]:
+        """What must be rejected."""
+        assert isinstance(mechanism, PersonPairs)
+        kind, right = type(mechanism), mechanism.calibration
+
+        def bare_look(self: Any, pairs: Any, sums: Any, source: Any) -> Any:
+            return kind.look(self, pairs, sums, ScriptedSource())
+
+        def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
+            return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
+
+        first, second = (int(0.995 * cut) for cut in right.cuts)
+        # Of three items there is one triple.
+        halves = [_with_people(mechanism, "two vectors of a person", paired=_TwoVectors)] * (mechanism.size == 2)
+        return (
+            twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
+            twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
+            twin(mechanism, "a look at pairs without noise", look=bare_look),
+            twin(mechanism, "sizes without noise", choose_length=bare_sizes),
+            *halves,
+            _with_people(mechanism, "pairs counted in both orders", paired=_BothOrders),
+            _with_people(mechanism, "pairs of items that were not discovered", paired=_AnyItems),
+        )
+
+
+row(
+    PersonPairs,
+    lambda: (
+        PersonPairs(Budget(1.0, 1e-4), 2),
+        PersonPairs(Budget(4.0, 1e-9), 100, size=3),
+    ),
+    _PairsAudit(),
 )
 
 

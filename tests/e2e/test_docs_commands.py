@@ -28,7 +28,7 @@ NOT_RUN = {
     "pip install": "needs the network",
     "python -m venv": "needs the network, and a Spark cluster",
     "PYSPARK_PYTHON=": "needs a Spark cluster; tests/spark has one on this machine",
-    "discreet audit": "minutes: `make audit` runs it, and tests/e2e/test_cli_audit.py its options",
+    "discreet audit": "minutes: `make audit` runs it, and tests/audit/test_audit_command.py its options",
     "discreet service run": "serves until it is stopped: tests/service",
     "discreet service token": "needs the folder of a service that ran: tests/service",
     "discreet bench": "counts two million items: tests/e2e/test_cli_bench.py",

@@ -232,3 +232,35 @@ def test_the_first_and_the_last_dates_there_are(tmp_path):
     out = lines(watch(*options, *PLENTY, "--ahead", "999999999d"))
     assert out[0]["start"] == "0001-01-01T00:00:00+00:00"
     assert len(out) == 2
+
+
+def test_increases_over_the_last_ticks(tmp_path):
+    rows, state = tmp_path / "rows.txt", tmp_path / "state"
+    rows.write_text("a\na\nb\n" * 3 + "a\nb\nb\n" * 2)
+    (tmp_path / "items").write_text("a\nb\n")
+    listed = ["--universe", tmp_path / "items"]
+    options = [rows, "--state", state, "--horizon", 9, "--rows", 3, "--once", *PLENTY, "--increase", 2]
+    first = lines(watch(*options, *listed))
+    assert ["increase" in line for line in first] == [False, False, True, True, True]
+    risen = first[-1]["increase"]
+    assert (risen["since"], risen["tick"], risen["confidence"], risen["appeared"]) == (3, 5, 0.95, [])
+    assert [row["item"] for row in risen["items"]] == ["b", "a"]  # since tick 3 there came 4 and 2
+    for row, true in zip(risen["items"], (4, 2), strict=True):
+        assert row["lower"] <= true <= row["upper"]
+        assert row["upper"] - row["lower"] <= 2
+    with rows.open("a") as file:
+        file.write("a\na\na\n")
+    again = lines(watch(*options, *listed, "-k", 1))
+    assert again[-1]["increase"]["since"] == 4  # what was published before the restart is remembered
+    assert [row["item"] for row in again[-1]["increase"]["items"]] == ["a"]
+    total = lines(watch(*options[:2], tmp_path / "total", *options[3:], "--total"))[-1]["increase"]
+    assert (total["since"], total["tick"]) == (4, 6)
+    assert total["lower"] <= 6 <= total["upper"] <= total["lower"] + 2
+    other = watch(*options[:-2], *listed)
+    assert other.returncode == 2
+    assert "other settings: increase" in other.stderr
+    for refused in (["--user", "x"], ["--user", "x", "--distinct"], ["--total"]):
+        result = watch(rows, "--state", tmp_path / "no", "--rows", 3, "--once", *PLENTY, "--window", 2, *refused)
+        assert result.returncode == 2
+        assert "--increase says" in result.stderr
+    assert not (tmp_path / "no").exists()

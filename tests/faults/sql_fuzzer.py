@@ -1,7 +1,7 @@
 """Looks for functions where one odd row changes what a query says of the others, or whether it says anything.
 
-    python tests/unit/engines/sql_fuzzer.py SEED             one query for each function, operator and cast on the lists
-    python tests/unit/engines/sql_fuzzer.py SEED SECONDS     as many as there is time for
+    python tests/faults/sql_fuzzer.py SEED             one query for each function, operator and cast on the lists
+    python tests/faults/sql_fuzzer.py SEED SECONDS     as many as there is time for
 
 A query is computed of some plain rows, and then of the same with one odd row among them: missing, empty, huge,
 negative, not a number, the ends of each type, long texts, patterns and paths that are none. It ends with 1 at the first

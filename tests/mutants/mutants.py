@@ -28,7 +28,7 @@ class Mutant(NamedTuple):
         return self.file.startswith("cpp/")
 
 
-LAWS = "tests/exhaustive/test_central_laws.py"
+LAWS = "tests/audit/test_central_laws.py"
 CONTRACT = "tests/property/test_mechanism_contract.py"
 FIT = "tests/statistical/test_noise_fit.py"
 WORDS = "tests/exhaustive/test_noise_words.py"
@@ -158,7 +158,7 @@ CONTINUAL = in_package(
     ("_doubling.py", "every epoch spends all of delta", "return epoch_share(epoch) / first", "return 1.0 / first",
      audited("Histogram")),
     ("_doubling.py", "the totals of epochs spend all of rho", "_part(over, TOTALS_SHARE, sigma)", "_part(over, 1.0, sigma)",
-     ("tests/unit/audit/test_any_horizon.py",)),
+     ("tests/audit/test_any_horizon.py",)),
     ("_late.py", "a state is drawn with half its variance", "sigmas = tuple(_root(Fraction(variance) * squared)",
      "sigmas = tuple(_root(Fraction(variance) * squared / 2)", ("tests/exhaustive/test_late_noise_exhaustive.py",)),
     ("_schemes.py", "new items join with no noise of the past",
@@ -334,6 +334,18 @@ PRIVACY = in_package(
      ("tests/unit/privacy/test_accounting.py",)),
     ("accounting.py", "of two neighbouring epsilons the smaller is kept",
      "= [(above, fewer + times)]", "= [(several[least][0], fewer + times)]", ("tests/unit/privacy/test_accounting.py",)),
+    ("zcdp_filter.py", "the deltas of releases have no total", " and is_within(tally.total_delta, self.delta)", "",
+     ("tests/exhaustive/test_zcdp_filter_exhaustive.py",)),
+    ("zcdp_filter.py", "the releases' deltas are not taken off the conversion's",
+     "left = rounded_down(Fraction(budget.delta) - Fraction(delta))", "left = budget.delta",
+     ("tests/unit/privacy/test_accounting.py", "-k", "how_many")),
+    ("zcdp_filter.py", "an epsilon costs half", "return math.nextafter(rho *", "return math.nextafter(0.5 * rho *",
+     ("tests/exhaustive/test_zcdp_filter_exhaustive.py",)),
+    ("ledger/accounts.py", "an account with charges comes to a filter",
+     "if balance.charges and has_filter != (before.filter is not None) and budget.rho is None:", "if False:",
+     ("tests/unit/privacy/test_ledger.py", "-k", "tie")),
+    ("ledger/balance.py", "what a charge cost is not added up", 'details.get("cost")', "None",
+     ("tests/unit/privacy/test_ledger.py", "-k", "written_down")),
     ("ledger/sqlite.py", "a commit is not synced", 'connection.execute("PRAGMA synchronous=EXTRA")',
      'connection.execute("PRAGMA synchronous=OFF")', ("tests/unit/privacy/test_ledger_file.py", "-k", "sync")),
     ("ledger/sqlite.py", "a second hard link is taken", "if status.st_nlink > 1 and not", "if status.st_nlink > 2 and not",

@@ -29,6 +29,7 @@ OPERATIONS = {
         ("get", "/v1/streams/{name}"),
         ("get", "/v1/streams/{name}/releases"),
         ("get", "/v1/streams/{name}/releases/latest"),
+        ("get", "/v1/streams/{name}/increases"),
         ("get", "/v1/streams/{name}/live"),
         ("get", "/metrics"),
         ("get", "/v1/admin/status"),

@@ -79,7 +79,7 @@ def upstream(frame, work):
 
 @pytest.mark.parametrize("plan", ["shuffle", "merge", "auto"])
 def test_the_top_of_a_column(engine, frame, plan):
-    top = engine.top_k(frame, "query", 5, PLENTY, plan=plan)
+    top = engine.top_k(frame, 5, PLENTY, column="query", plan=plan)
     assert top.items == [f"query {i}" for i in range(5)]
     # What the sketches of so few items lose: nothing in shards, at most n/(k+1) where they are added up.
     lost = 0 if plan != "merge" else sum(ITEMS.values()) / 4097
@@ -100,24 +100,24 @@ def test_the_top_of_a_column(engine, frame, plan):
 
 def test_ties_are_cut_by_item_and_no_rare_item_is_released(engine, spark):
     values = [item for item in "gfedcba" for _ in range(500)] + ["once"]
-    top = engine.top_k(small(spark, values, parts=2), "query", 3, PLENTY, plan="shuffle")
+    top = engine.top_k(small(spark, values, parts=2), 3, PLENTY, column="query", plan="shuffle")
     assert top.items == ["a", "b", "c"]
-    everything = engine.release(small(spark, values, parts=2), "query", PLENTY, plan="shuffle")
+    everything = engine.release(small(spark, values, parts=2), PLENTY, column="query", plan="shuffle")
     assert everything.items == list("abcdefg")
 
 
 @pytest.mark.parametrize("values", [[7] * 300 + [-3] * 200, [b"\xff\x00"] * 300 + [b"b"] * 200])
 def test_integers_and_bytes(engine, spark, values):
     for plan in ("shuffle", "merge"):
-        top = engine.top_k(small(spark, values), "query", 2, PLENTY, plan=plan)
+        top = engine.top_k(small(spark, values), 2, PLENTY, column="query", plan=plan)
         assert top.items == [values[0], values[-1]]
 
 
 def test_an_empty_frame_and_empty_partitions(engine, spark):
     nothing = small(spark, pa.array([], pa.string()))
     for plan in ("shuffle", "merge"):
-        assert engine.top_k(nothing, "query", 3, BUDGET, plan=plan).items == []
-    one = engine.top_k(small(spark, ["x"] * 900), "query", 3, PLENTY, plan="shuffle", partitions=7)
+        assert engine.top_k(nothing, 3, BUDGET, column="query", plan=plan).items == []
+    one = engine.top_k(small(spark, ["x"] * 900), 3, PLENTY, column="query", plan="shuffle", partitions=7)
     assert one.items == ["x"]
     assert len(one.shard_offsets) == 7
 
@@ -127,12 +127,12 @@ def test_shards_follow_the_cluster_and_the_request_does_not(engine, spark, monke
     ledger.grant("rows", dc.Budget(200.0, 1e-6))
     pays = {"ledger": ledger.account("rows"), "charge_id": "it"}
     values = small(spark, ["a"] * 900)
-    first = engine.top_k(values, "query", 1, PLENTY, plan="shuffle", **pays)
+    first = engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", **pays)
     assert len(first.shard_offsets) == max(2, spark.sparkContext.defaultParallelism)
     monkeypatch.setattr(engine, "parallelism", lambda session: 5)  # the cluster has grown: nothing is drawn again
-    assert engine.top_k(values, "query", 1, PLENTY, plan="shuffle", **pays).to_payload() == first.to_payload()
+    assert engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", **pays).to_payload() == first.to_payload()
     with pytest.raises(dc.LedgerError):
-        engine.top_k(values, "query", 1, PLENTY, plan="shuffle", partitions=5, **pays)
+        engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", partitions=5, **pays)
 
 
 def test_a_sketch_of_the_shuffle_plan_is_a_function_of_the_rows(engine, spark, monkeypatch):
@@ -144,7 +144,7 @@ def test_a_sketch_of_the_shuffle_plan_is_a_function_of_the_rows(engine, spark, m
     for seed in range(2):
         np.random.default_rng(seed).shuffle(values)
         given = small(spark, values.tolist()).repartition(1 + 3 * seed)
-        engine.top_k(given, "query", 1, PLENTY, plan="shuffle", capacity=5, partitions=2)
+        engine.top_k(given, 1, PLENTY, column="query", plan="shuffle", capacity=5, partitions=2)
     assert draws[0].digests == draws[1].digests
     assert all(offset > 0 for offset in draws[0].not_private_offsets)
 
@@ -154,20 +154,20 @@ def test_rows_that_cannot_be_items_are_left_out(engine, spark):
     bad = [b"x" * 5000, b"\xff\xfe"]
     rows = small(spark, [b"good"] * 900 + bad * 900).selectExpr("cast(query as string) as query")
     for plan in ("shuffle", "merge"):
-        assert engine.top_k(rows, "query", 3, PLENTY, plan=plan).items == ["good"]
+        assert engine.top_k(rows, 3, PLENTY, column="query", plan=plan).items == ["good"]
 
 
 def test_memory_in_place_of_capacity(engine, spark):
     values = small(spark, ["a"] * 900)
-    top = engine.top_k(values, "query", 1, PLENTY, plan="shuffle", memory="1GB")
+    top = engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", memory="1GB")
     assert top.items == ["a"]
     assert top.asked.parameters["capacity"] > 2**20
     lists = small(spark, [["a"]] * 9)
     for bad in (
-        lambda: engine.top_k(values, "query", 1, PLENTY, memory="1GB", capacity=9),
-        lambda: engine.top_k(values, "query", 1, PLENTY, memory="much"),
-        lambda: engine.top_k(lists, "query", 1, PLENTY, unit=dc.User(2), memory="1GB"),
-        lambda: engine.top_k(values, "query", 1, PLENTY, user="query", memory="1GB"),
+        lambda: engine.top_k(values, 1, PLENTY, column="query", memory="1GB", capacity=9),
+        lambda: engine.top_k(values, 1, PLENTY, column="query", memory="much"),
+        lambda: engine.top_k(lists, 1, PLENTY, column="query", unit=dc.User(2), memory="1GB"),
+        lambda: engine.top_k(values, 1, PLENTY, column="query", user="query", memory="1GB"),
     ):
         with pytest.raises(dc.ParameterError):
             bad()
@@ -188,7 +188,7 @@ def test_only_released_items_reach_the_driver_and_rows_are_read_once(engine, spa
 
         collected.clear()
         context.setJobGroup(plan, "counted")
-        top = engine.top_k(upstream(frame, count), "query", 10, BUDGET, plan=plan)
+        top = engine.top_k(upstream(frame, count), 10, BUDGET, column="query", plan=plan)
         assert len(top) == 10
         assert rows.value == sum(ITEMS.values())
         # Spark's own jobs: the exchanges (one to count, one to shards), the sketches into the cache, their counters,
@@ -244,11 +244,11 @@ def test_killed_tasks_change_nothing(engine, spark, monkeypatch, tmp_path):
     ledger.grant("rows", dc.Budget(200.0, 1e-6))
     account = ledger.account("rows")
     killed = upstream(small(spark, values), kill_at_first)
-    top = engine.top_k(killed, "query", 3, PLENTY, plan="shuffle", ledger=account, charge_id="once")
+    top = engine.top_k(killed, 3, PLENTY, column="query", plan="shuffle", ledger=account, charge_id="once")
     assert dict(zip(top.items, top.counts.tolist(), strict=True)) == Counter(values)
     assert len(draws) == 1
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
-    merged = engine.top_k(killed, "query", 3, PLENTY, plan="merge", ledger=account, charge_id="merged")
+    merged = engine.top_k(killed, 3, PLENTY, column="query", plan="merge", ledger=account, charge_id="merged")
     assert merged.items == ["a", "b", "c"]
     assert len(draws) == 2
 
@@ -278,13 +278,13 @@ def test_a_summary_that_is_made_again(engine, spark, monkeypatch, tmp_path):
         drawn = np.random.default_rng().integers(0, 2**62, 1000).astype(str).tolist()
         return pa.record_batch([pa.array(["often"] * 3000 + drawn)], names=batch.schema.names)
 
-    top = functools.partial(engine.top_k, k=2, budget=PLENTY, capacity=8, partitions=2)
-    same = top(upstream(small(spark, values), shuffled), "query", plan="shuffle")
+    top = functools.partial(engine.top_k, column="query", k=2, budget=PLENTY, capacity=8, partitions=2)
+    same = top(upstream(small(spark, values), shuffled), plan="shuffle")
     assert same.items[0] == "often"
     assert (len(lost), len(draws)) == (1, 1)
     with pytest.raises(DiscreetError, match="Nothing was published"):
-        top(upstream(small(spark, values), shuffled), "query", plan="merge")
-    ask = functools.partial(top, upstream(small(spark, values[:1]), other_rows), "query", plan="shuffle", **pays)
+        top(upstream(small(spark, values), shuffled), plan="merge")
+    ask = functools.partial(top, upstream(small(spark, values[:1]), other_rows), plan="shuffle", **pays)
     with pytest.raises(DiscreetError, match="Nothing was published"):
         ask()
     assert [event.kind for event in pays["ledger"].history()] == ["grant", "charge"]
@@ -310,13 +310,13 @@ def test_the_charge_is_on_disk_before_noise_is_drawn(engine, spark, monkeypatch,
 
     monkeypatch.setattr(engine.Withheld, "draw", fail)
     with pytest.raises(KeyboardInterrupt):
-        engine.top_k(small(spark, ["a"]), "query", 1, BUDGET, plan="shuffle", ledger=account, charge_id="x")
+        engine.top_k(small(spark, ["a"]), 1, BUDGET, column="query", plan="shuffle", ledger=account, charge_id="x")
     monkeypatch.undo()
     with pytest.raises(dc.BudgetExceededError):
-        engine.top_k(small(spark, ["a"]), "query", 1, BUDGET, plan="shuffle", ledger=account, charge_id="y")
+        engine.top_k(small(spark, ["a"]), 1, BUDGET, column="query", plan="shuffle", ledger=account, charge_id="y")
     bad = small(spark, ["a", None])
     with pytest.raises(dc.DataError):
-        engine.top_k(bad, "query", 1, BUDGET, plan="shuffle", ledger=account, charge_id="z")
+        engine.top_k(bad, 1, BUDGET, column="query", plan="shuffle", ledger=account, charge_id="z")
     assert [event.kind for event in account.history()] == ["grant", "charge"]
 
 
@@ -325,25 +325,33 @@ def test_what_is_refused(engine, spark):
     number = small(spark, [1.5])
     lists = small(spark, [["a"]])
     for bad, error, says in [
-        (lambda: engine.top_k(good, "missing", 1, BUDGET), dc.ParameterError, "0 columns named 'missing'"),
-        (lambda: engine.top_k(number, "query", 1, BUDGET), dc.DataError, "double"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, plan="both"), dc.ParameterError, "plan must be"),
-        (lambda: engine.top_k(good, "query", 0, BUDGET), dc.ParameterError, "k must be"),
-        (lambda: engine.top_k(good, "query", 1, dc.Budget(1.0)), dc.ParameterError, "delta"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, unit=dc.Replace()), dc.ParameterError, "Replace"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, user_column="query"), dc.ParameterError, "User"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, nulls="maybe"), dc.ParameterError, "nulls"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, charge_id="x"), dc.ParameterError, "ledger"),
-        (lambda: engine.top_k(lists, "query", 1, BUDGET), dc.ParameterError, "User"),
-        (lambda: engine.top_k(lists, "query", 1, BUDGET, "shuffle", dc.User(2)), dc.ParameterError, "merge plan"),
-        (lambda: engine.top_k(["a"], "query", 1, BUDGET), dc.ParameterError, "DataFrame"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, plan="shuffle"), dc.DataError, "nulls"),
-        (lambda: engine.top_k(good, "query", 1, BUDGET, plan="merge", partitions=20), dc.DataError, "nulls"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="missing"), dc.ParameterError, "0 columns named 'missing'"),
+        (lambda: engine.top_k(number, 1, BUDGET, column="query"), dc.DataError, "double"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="both"), dc.ParameterError, "plan must be"),
+        (lambda: engine.top_k(good, 0, BUDGET, column="query"), dc.ParameterError, "k must be"),
+        (lambda: engine.top_k(good, 1, dc.Budget(1.0), column="query"), dc.ParameterError, "delta"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", unit=dc.Replace()), dc.ParameterError, "Replace"),
+        (
+            lambda: engine.top_k(good, 1, BUDGET, column="query", user="query", unit=dc.Event()),
+            dc.ParameterError,
+            "User",
+        ),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", nulls="maybe"), dc.ParameterError, "nulls"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", charge_id="x"), dc.ParameterError, "ledger"),
+        (lambda: engine.top_k(lists, 1, BUDGET, column="query"), dc.ParameterError, "User"),
+        (
+            lambda: engine.top_k(lists, 1, BUDGET, column="query", plan="shuffle", unit=dc.User(2)),
+            dc.ParameterError,
+            "merge plan",
+        ),
+        (lambda: engine.top_k(["a"], 1, BUDGET, column="query"), dc.ParameterError, "DataFrame"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="shuffle"), dc.DataError, "nulls"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="merge", partitions=20), dc.DataError, "nulls"),
     ]:
         with pytest.raises(error, match=says) as caught:
             bad()
         assert "confidential" not in str(caught.value)
-    assert engine.top_k(small(spark, ["a"] * 900 + [None]), "query", 1, PLENTY, nulls="skip").items == ["a"]
+    assert engine.top_k(small(spark, ["a"] * 900 + [None]), 1, PLENTY, column="query", nulls="skip").items == ["a"]
 
 
 def test_partitions_that_are_not_those_of_the_plan_are_refused(engine):
@@ -372,9 +380,7 @@ def test_partitions_that_are_not_those_of_the_plan_are_refused(engine):
 def test_spark_may_not_change_the_partitions(engine, visits, plan, users):
     """Every exchange has a number of partitions that is asked for: adaptive execution leaves only those alone."""
     unit, user = (dc.User(4), "user") if users else (dc.Event(), None)
-    request = engine._Request.checked(
-        visits, "item", 3, PLENTY, plan, unit, user_column=user, capacity=64, partitions=3
-    )
+    request = engine._Request.checked(visits, "item", 3, PLENTY, plan, unit, user=user, capacity=64, partitions=3)
     planned = request._held()._jdf.queryExecution().executedPlan().toString()
     exchanges = [line for line in planned.splitlines() if "Exchange " in line and "Reused" not in line]
     assert len(exchanges) == 1 + users + (plan == "shuffle")
@@ -397,7 +403,9 @@ def visits(spark):
 def test_users_are_capped(engine, visits, plan, monkeypatch):
     """The Gaussian noise of the merge plan has a deviation of 0.2 even so: above 4 with probability below 1e-20."""
     draws = captured(monkeypatch, engine)
-    top = engine.top_k(visits, "item", 3, dc.Budget(300.0, 1e-2), plan, dc.User(4), user_column="user", capacity=64)
+    top = engine.top_k(
+        visits, 3, dc.Budget(300.0, 1e-2), column="item", plan=plan, unit=dc.User(4), user="user", capacity=64
+    )
     assert top.items[0] == "both"
     assert set(top.items) == {"both", "group 0", "group 1"}
     assert top.counts.tolist() == pytest.approx([30, 15, 15], abs=4)
@@ -411,7 +419,7 @@ def test_users_are_capped(engine, visits, plan, monkeypatch):
 
 def test_users_of_arrays_and_nulls(engine, spark, visits):
     sets = spark.createDataFrame(pa.table({"items": [["a", "b"]] * 40 + [["c", "d", "e", "f"]] * 3}))
-    top = engine.top_k(sets, "items", 2, dc.Budget(300.0, 1e-2), unit=dc.User(2), capacity=64)
+    top = engine.top_k(sets, 2, dc.Budget(300.0, 1e-2), column="items", unit=dc.User(2), capacity=64)
     assert set(top.items) == {"a", "b"}
     assert top.counts.tolist() == pytest.approx([40, 40], abs=4)
     assert top.guarantee.chosen_because.startswith("merge plan: a column of arrays")
@@ -419,7 +427,15 @@ def test_users_of_arrays_and_nulls(engine, spark, visits):
     empty = visits.union(spark.createDataFrame(pa.table({"user": ["greedy"], "item": pa.array([None], pa.string())})))
     for bad, plan in ((nobody, "shuffle"), (empty, "merge")):
         ask = functools.partial(
-            engine.top_k, bad, "item", 1, dc.Budget(300.0, 1e-2), plan, dc.User(4), user_column="user", capacity=64
+            engine.top_k,
+            bad,
+            1,
+            dc.Budget(300.0, 1e-2),
+            column="item",
+            plan=plan,
+            unit=dc.User(4),
+            user="user",
+            capacity=64,
         )
         with pytest.raises(dc.DataError, match="nulls"):
             ask()
@@ -429,7 +445,7 @@ def test_users_of_arrays_and_nulls(engine, spark, visits):
 def test_the_accuracy_of_the_shuffle_plan_is_that_of_one_machine(engine, frame, monkeypatch):
     """Mean relative error of the items that both publish, over 400 seeds: within 10 percent, 15 deviations."""
     draws = captured(monkeypatch, engine)
-    engine.top_k(frame, "query", 30, BUDGET, plan="shuffle", capacity=512, source=seeded_source(1))
+    engine.top_k(frame, 30, BUDGET, column="query", plan="shuffle", capacity=512, source=seeded_source(1))
     names = [f"query {i}" for i in range(30)]
     truth = np.array([ITEMS[name] for name in names])
     sketch = dc.MisraGries(512, seed=3)
@@ -460,7 +476,9 @@ def test_the_noise_of_the_merge_plan_is_that_of_its_calibration(engine, frame, m
     """
     monkeypatch.setattr(_spark_plans, "MOST_TOGETHER", 2**22 if law == "summed" else 0)
     draws = captured(monkeypatch, engine)
-    top = engine.top_k(frame, "query", 20, BUDGET, plan="merge", capacity=64, partitions=18, source=seeded_source(2))
+    top = engine.top_k(
+        frame, 20, BUDGET, column="query", plan="merge", capacity=64, partitions=18, source=seeded_source(2)
+    )
     assert top.items[0] == "query 0"
     (withheld,) = draws
     mechanism = withheld.mechanism
@@ -517,7 +535,7 @@ session = session.getOrCreate()
 dataframe = session.createDataFrame([("a", 1)], "item string, user long")
 for user in (None, "user"):
     try:
-        engine.top_k(dataframe, "item", 3, dc.Budget(1.0, 1e-6), user=user)
+        engine.top_k(dataframe, 3, dc.Budget(1.0, 1e-6), column="item", user=user)
     except dc.DiscreetError as error:
         print(repr(str(error)))
 try:
@@ -542,3 +560,13 @@ def test_workers_without_a_python_are_named_in_one_line(spark, tmp_path):
     assert rows == people
     assert "Spark's workers find no Python: set PYSPARK_PYTHON" in rows
     assert "discreet.engines.spark.top_k" in here
+
+
+def test_the_former_order_is_understood_and_told(spark, engine):
+    frame = small(spark, ["x"] * 900)
+    now = engine.top_k(frame, 3, PLENTY, column="query", plan="shuffle", length=10_000, source=seeded_source(3))
+    with pytest.warns(DeprecationWarning, match="stream_length is now called length"):
+        then = engine.top_k(frame, "query", 3, PLENTY, "shuffle", stream_length=10_000, source=seeded_source(3))
+    assert then.counts.tolist() == now.counts.tolist()
+    with pytest.warns(DeprecationWarning, match="give column by its name"):
+        assert engine.release(frame, "query", PLENTY).items == ["x"]

@@ -26,7 +26,12 @@ def everything(people):
     factors = 1 + np.arange(len(chosen), dtype=np.int64) * 25
     lengths = [values.tolist() for values in people.lengths(chosen, factors)]
     sums = [people.scaled_sums(chosen, factors, longest).tolist() for longest in (1.0, 700.0)]
-    return dict(zip(names, weights.tolist(), strict=True)), lengths, sums
+    aims = np.array(
+        [102 + sum(name.encode()) % 900 * (index % 3) for index, name in enumerate(sorted(names))], np.int64
+    )
+    aims = aims[np.argsort(np.argsort(names))]
+    aimed = people.aimed_weights(256, aims)
+    return [dict(zip(names, values.tolist(), strict=True)) for values in (weights, aimed)], lengths, sums
 
 
 @pytest.mark.parametrize("rows_counted", [False, True])
@@ -76,7 +81,7 @@ def test_the_release_is_that_of_one_machine(spark):
     table = pa.table({"user": [*users, *[-1] * 900], "item": [*items, *[1] * 900]})
     asked = {"user": "user", "count": "rows", "budget": dc.Budget(4.0, 1e-6)}
     one = dc.top_k(table, column="item", k=10, source=seeded_source(5), **asked)
-    many = dc.engines.spark.top_k(spark.createDataFrame(table), "item", k=10, source=seeded_source(5), **asked)
+    many = dc.engines.spark.top_k(spark.createDataFrame(table), k=10, column="item", source=seeded_source(5), **asked)
     assert len(one) == 10
     assert [*many.items] == [*one.items]
     assert many.counts.tolist() == one.counts.tolist()
@@ -107,16 +112,18 @@ def test_people_are_hidden_and_paid_for_once(spark, rows, tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("visits", dc.Budget(1.5, 1e-5))
     asked = {"user": "visitor", "ledger": ledger.account("visits"), "charge_id": "one"}
-    release = dc.engines.spark.top_k(frame, "url", 5, BUDGET, **asked)
+    release = dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **asked)
     assert release.items[0] == "i1"
     assert "my own words" not in release.items
     assert release.counted == "people"
-    assert dc.engines.spark.top_k(frame, "url", 5, BUDGET, **asked).to_payload() == release.to_payload()
-    assert dc.engines.spark.top_k(None, "url", 5, BUDGET, **asked).to_payload() == release.to_payload()  # reads nothing
+    assert dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **asked).to_payload() == release.to_payload()
+    assert (
+        dc.engines.spark.top_k(None, 5, BUDGET, column="url", **asked).to_payload() == release.to_payload()
+    )  # reads nothing
     with pytest.raises(dc.ChargeConflictError, match="k was 5 and is now 6"):
-        dc.engines.spark.top_k(None, "url", 6, BUDGET, **asked)
+        dc.engines.spark.top_k(None, 6, BUDGET, column="url", **asked)
     with pytest.raises(dc.BudgetExceededError):
-        dc.engines.spark.top_k(frame, "url", 5, BUDGET, **{**asked, "charge_id": "two"})
+        dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **{**asked, "charge_id": "two"})
 
 
 def test_of_a_person_with_many_items_256_take_part(spark):
@@ -263,12 +270,12 @@ def test_whose_a_row_is_may_be_of_any_type(spark):
         "named_struct('a', id % 100, 'b', 'x') as pair", "cast(array(X'FF', X'61', X'62')[id % 3] as string) as item",
     )  # fmt: skip
     for user in ("day", "number", "pair"):
-        release = dc.engines.spark.top_k(frame, "item", 5, dc.Budget(60.0, 1e-6), user=user)
+        release = dc.engines.spark.top_k(frame, 5, dc.Budget(60.0, 1e-6), column="item", user=user)
         assert {*release.items} == {"a", "b"}
         assert release.counts.tolist() == pytest.approx([100, 100], abs=12)
     with pytest.raises(dc.ParameterError, match="collation"):
         dc.engines.spark.top_k(
-            frame.selectExpr("item", "item collate UTF8_LCASE as who"), "item", 5, BUDGET, user="who"
+            frame.selectExpr("item", "item collate UTF8_LCASE as who"), 5, BUDGET, column="item", user="who"
         )
 
 
@@ -302,21 +309,21 @@ def test_people_are_as_many_as_spark_groups_there_are(spark):
     }
     for user, message in written_in_two_ways.items():
         with pytest.raises(dc.ParameterError, match=message):
-            dc.engines.spark.top_k(frame.selectExpr("a", f"{user} as who"), "a", 5, BUDGET, user="who")
+            dc.engines.spark.top_k(frame.selectExpr("a", f"{user} as who"), 5, BUDGET, column="a", user="who")
 
 
 def test_what_is_refused(spark):
     frame = spark.createDataFrame([("a", "x"), (None, "y")], "visitor string, url string")
     with pytest.raises(dc.DataError, match="nulls"):
-        dc.engines.spark.top_k(frame, "url", 5, BUDGET, user="visitor")
-    assert len(dc.engines.spark.top_k(frame, "url", 5, BUDGET, user="visitor", nulls="skip")) == 0
+        dc.engines.spark.top_k(frame, 5, BUDGET, column="url", user="visitor")
+    assert len(dc.engines.spark.top_k(frame, 5, BUDGET, column="url", user="visitor", nulls="skip")) == 0
     for options, message in (
-        ({"unit": dc.User(3)}, "by itself"),
-        ({"capacity": 8}, "by itself"),
+        ({"unit": dc.User(3), "max_items": 3}, "are for people"),
+        ({"capacity": 8}, "without sketches"),
         ({"user": "nobody"}, "nobody"),
         ({"count": "clicks"}, "count must be"),
     ):
         with pytest.raises(dc.ParameterError, match=message):
-            dc.engines.spark.top_k(frame, "url", 5, BUDGET, **{"user": "visitor", **options})
+            dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **{"user": "visitor", **options})
     with pytest.raises(dc.ParameterError, match="are for people"):
-        dc.engines.spark.top_k(frame, "url", 5, BUDGET, count="rows")
+        dc.engines.spark.top_k(frame, 5, BUDGET, column="url", count="rows")

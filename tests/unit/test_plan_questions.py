@@ -28,7 +28,7 @@ def test_the_command():
     assert "rank of a quantile" in told.stdout
     rows = json.loads(run_here("plan", "--questions", "--rho", 0.1, "--listed", 7, "--format", "json").stdout)["rows"]
     assert any(row["question"].startswith("each of 7 items") for row in rows)
-    assert all(row["noise"] == "gaussian" for row in rows)
+    assert all(row["noise"] == ("choice" if row["command"] == "quantiles" else "gaussian") for row in rows)
     for wrong in (("--questions", "--length", 5), ("--listed", 5, "--length", 5)):
         assert run_here("plan", *wrong, "--epsilon", 1).returncode == 2
     with pytest.raises(ParameterError):

@@ -1,7 +1,8 @@
-"""Quantiles of numbers by a tree over a public range."""
+"""Quantiles of numbers, dates and times in a public range: by a tree, and by recursive choice."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from decimal import Decimal
@@ -11,13 +12,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.commands import run_here
 
 import discreet as dc
-from discreet.central import Grid, QuantileTree
+from discreet.central import Grid, QuantileChoice, QuantileTree, StepGrid
+from discreet.central._quantiles import VOTE, votes_of
 from discreet.central._tree import RangeTree, best_tree
-from discreet.central.quantile_tree import VOTE, _votes
+from discreet.central.quantile_choice import Found
 from discreet.errors import CorruptStateError, DataError, LedgerError, NotPublishedError, ParameterError
 from discreet.noise import seeded_source
+from discreet.questions.quantiles import mechanism_for
 
 SURE = dc.Budget(19.0)
 ROWS = {"who": ["a"] * 60 + ["b"] * 20 + ["c"] * 20, "n": list(range(100))}
@@ -72,7 +76,7 @@ def test_votes_of_one_with_very_many_rows_are_exact():
 def test_votes_are_rounded_down_and_never_wrap(rows, m):
     times = sorted({1, rows // 3 + 1, rows})
     expected = [VOTE * m * part // max(rows, m) for part in times]
-    assert _votes(np.array(times), np.full(len(times), rows), m).tolist() == expected
+    assert votes_of(np.array(times), np.full(len(times), rows), m).tolist() == expected
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -290,3 +294,144 @@ def test_paid_once_for_all_shares(tmp_path):
     with pytest.raises(dc.BudgetExceededError):
         ask(budget=dc.Budget(1.0), ledger=account)
     assert json.loads(first.to_json())["guarantee"]["epsilon"] == 1.5
+
+
+# ---- whole numbers, dates, times; which mechanism -------------------------------------------------------------------
+
+
+DAYS = [datetime.date(1998, 1, 1) + datetime.timedelta(day % 365) for day in range(4000)]
+RANGE = ("1990-01-01", "2030-12-31")
+
+
+def day_tables():
+    yield "dates", {"d": DAYS}
+    yield "text", {"d": [day.isoformat() for day in DAYS]}
+    yield "arrow", pa.table({"d": pa.array(DAYS, pa.date32())})
+    yield "timestamps", pa.table({"d": pa.array(DAYS, pa.date32()).cast(pa.timestamp("ms"))})
+    yield "pandas", pd.DataFrame({"d": pd.to_datetime([day.isoformat() for day in DAYS])})
+    yield "polars", pl.DataFrame({"d": DAYS})
+
+
+@pytest.mark.parametrize("name", [name for name, _ in day_tables()])
+def test_dates_are_dates(name):
+    answer = dc.quantiles(dict(day_tables())[name], dc.Budget(5.0), [0.3, 0.5], column="d", range=RANGE)
+    assert answer.kind == "date"
+    assert abs((answer[0.3].value - datetime.date(1998, 4, 20)).days) <= 2
+    assert answer[0.3].lower <= datetime.date(1998, 4, 20) <= answer[0.3].upper
+    told = json.loads(answer.to_json())
+    assert told["range"] == list(RANGE)
+    assert told["quantiles"][0]["value"] == answer[0.3].value.isoformat()
+    assert dc.QuantileRelease.from_json(answer.to_json()) == answer
+    assert dc.QuantileRelease.from_payload(answer.to_payload()) == answer
+    assert answer.values[0].isoformat() in answer.to_csv()
+    assert answer.values[0].isoformat() in repr(answer)
+    assert answer.to_arrow().schema.field("value").type == pa.date32()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "tree", "choice"])
+def test_times_are_times(mechanism):
+    """More seconds than a tree has bins: there an answer is as near as one of its bins."""
+    noon = [datetime.datetime(2001, 5, 6, 12) + datetime.timedelta(hours=hour) for hour in range(-500, 501)]
+    ends = datetime.datetime(1990, 1, 1), datetime.datetime(2030, 12, 31)
+    asked = {"column": "t", "range": ends, "mechanism": mechanism}
+    answer = dc.quantiles({"t": noon}, dc.Budget(20.0), 0.5, **asked)
+    assert abs(answer[0.5].value - datetime.datetime(2001, 5, 6, 12)) < datetime.timedelta(hours=12)
+    assert answer[0.5].lower <= datetime.datetime(2001, 5, 6, 12) <= answer[0.5].upper
+    assert dc.QuantileRelease.from_json(answer.to_json()) == answer
+    zoned = dc.quantiles(
+        {"t": noon}, dc.Budget(20.0), 0.5, column="t", range=("1990-01-01T00:00:00Z", "2030-01-01T00:00Z")
+    )
+    assert zoned[0.5].value.tzinfo is not None
+    assert json.loads(zoned.to_json())["quantiles"][0]["value"].endswith("+00:00")
+
+
+def test_whole_numbers_have_bins_of_one():
+    ages = {"n": [31] * 400 + [47] * 600}
+    for mechanism in ("auto", "tree", "choice"):
+        how = {"column": "n", "range": (0, 120), "scale": "whole", "mechanism": mechanism}
+        answer = dc.quantiles(ages, dc.Budget(2.0), [0.2, 0.8], **how)
+        assert answer.values == (31, 47)
+        assert all(isinstance(each, int) for row in answer for each in row[1:])
+        assert (answer.bins, answer.kind) == (121, "whole")
+        assert dc.QuantileRelease.from_json(answer.to_json()) == answer
+    assert StepGrid(0, 120).places(np.array([-3, 0.9, 1, 120, 900, math.inf])).tolist() == [0, 0, 1, 120, 120, 120]
+    many = dc.quantiles(ages, dc.Budget(4.0), 0.8, column="n", range=(0, 10**13), scale="whole")
+    assert many[0.8].value == 47
+
+
+def test_people_choose_with_one_vote_each():
+    rows = {"who": ["a"] * 500 + [f"p{n}" for n in range(200)], "n": [900] * 500 + [100] * 200}
+    answer = dc.quantiles(rows, dc.Budget(5.0), 0.5, column="n", range=(0, 1000), user="who", mechanism="choice")
+    assert answer[0.5].value == pytest.approx(100, abs=1)
+    mechanism = QuantileChoice(SURE, Grid(0, 4, 4), unit=dc.User())
+    found = mechanism.counts(np.array([0, 0, 3, 1, 1, 2]), np.array([0, 0, 0, 1, 2, 2]))
+    assert found.masses.tolist() == [2 * VOTE // 3, VOTE + VOTE // 2, VOTE // 2, VOTE // 3]
+
+
+def test_the_better_mechanism_is_taken_from_public_numbers():
+    grid, event = Grid(0, 200), dc.Event()
+    tenths = tuple(np.arange(1, 10) / 10)
+    for shares in ((0.5,), (0.25, 0.5, 0.75), tenths):
+        assert isinstance(mechanism_for(dc.Budget(1.0), grid, shares, event), QuantileChoice)
+    assert isinstance(mechanism_for(dc.Budget(1.0), Grid(0, 5, 5), tenths, event), QuantileTree)
+    assert isinstance(mechanism_for(dc.Budget(1.0), grid, np.arange(1, 100) / 100, event), QuantileTree)
+    assert isinstance(mechanism_for(dc.Budget(1.0), grid, (0.5,), event, named="tree"), QuantileTree)
+    one, other = (mechanism_for(dc.Budget(e), grid, (0.5,), event) for e in (0.1, 1.0))
+    assert one.typical_error == pytest.approx(10 * other.typical_error)
+    with pytest.raises(ParameterError, match="one share"):
+        mechanism_for(dc.Budget(1.0), grid, (0.25, 0.5), event).error_bound(0.05)
+
+
+def test_blocks_are_as_many_as_what_was_found_and_not_as_the_bins():
+    """2^44 bins and 10^15 votes: nothing is listed, nothing wraps."""
+    grid = StepGrid(0, 2**44)
+    mechanism = QuantileChoice(dc.Budget(200.0), grid, (0.25, 0.5, 0.75), dc.User(), 2**20)
+    found = Found(np.array([5, 2**43, 2**44]), np.array([10**15, 3 * 10**15, 10**15]))
+    answer = mechanism(found, seeded_source(1))
+    assert answer.values == (2**43, 2**43, 2**43)
+    assert all(row.lower <= 2**43 <= row.upper for row in answer)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"range": ("1990-01-01", 5)}, "two dates"),
+        ({"range": ("1990-13-01", "1991-01-01")}, "two dates"),
+        ({"range": ("2030-01-01", "1990-01-01")}, "LOW < HIGH"),
+        ({"range": ("1990-01-01", "1991-01-01"), "scale": "log"}, "linear"),
+        ({"range": (0.5, 10), "scale": "whole"}, "whole numbers"),
+        ({"range": (0, 2**46), "scale": "whole"}, "more than"),
+        ({"mechanism": "guess"}, "mechanism"),
+    ],
+)
+def test_bad_ranges(how, words):
+    with pytest.raises(ParameterError, match=words):
+        ask(**how)
+
+
+def test_dates_on_the_command_line(tmp_path):
+    lines = "\n".join(["day,who", *(f"{day.isoformat()},u{at}" for at, day in enumerate(DAYS)), "no date,u1"])
+    (tmp_path / "days.csv").write_text(lines + "\n")
+    given = [
+        "quantiles",
+        tmp_path / "days.csv",
+        "--column",
+        "day",
+        "--range",
+        *RANGE,
+        "--quantile",
+        0.3,
+        "--epsilon",
+        5,
+    ]
+    for more in ([], ["--user", "who"]):
+        told = run_here(*given, *more, "--format", "json")
+        assert told.returncode == 0, told.stderr
+        row = json.loads(told.stdout)["quantiles"][0]
+        assert row["lower"] <= "1998-04-20" <= row["upper"]
+        assert "1998-04-1" <= row["value"] < "1998-04-3"
+    table = run_here(*given)
+    assert "1998-04-" in table.stdout
+    wrong = run_here(*given[:5], "1990-01-01", "7", "--epsilon", 1)
+    assert wrong.returncode == 2
+    assert "two dates" in wrong.stderr

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from discreet.central.merged_counters import Merged
     from discreet.central.noisy_count import NoisyCount
     from discreet.central.offset import Offset
-    from discreet.central.quantile_tree import Grid, QuantileTree
+    from discreet.central.quantile_choice import QuantileChoice
+    from discreet.central.quantile_grid import Grid, StepGrid
+    from discreet.central.quantile_tree import QuantileTree
     from discreet.central.reduced_misra_gries import ReducedMisraGries
     from discreet.central.sharded_offset import ShardedOffset
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
@@ -33,14 +35,16 @@ _WHERE = {
     "NoisyCount": "central.noisy_count",
     "CountSketchHeavyHitters": "central.sketch_heavy_hitters",
     "CreditedDistinct": "central.credited_distinct",
-    "Grid": "central.quantile_tree",
+    "Grid": "central.quantile_grid",
     "Mechanism": "central._base",
     "Merged": "central.merged_counters",
     "Offset": "central.offset",
+    "QuantileChoice": "central.quantile_choice",
     "QuantileTree": "central.quantile_tree",
     "ReducedMisraGries": "central.reduced_misra_gries",
     "ShardedOffset": "central.sharded_offset",
     "Stability": "central.stability",
+    "StepGrid": "central.quantile_grid",
     "Summed": "central.summed_entries",
     "Universe": "events.universe",
     "UniverseHistogram": "central.universe_histogram",
@@ -58,10 +62,12 @@ __all__ = [
     "Merged",
     "NoisyCount",
     "Offset",
+    "QuantileChoice",
     "QuantileTree",
     "ReducedMisraGries",
     "ShardedOffset",
     "Stability",
+    "StepGrid",
     "Summed",
     "Universe",
     "UniverseHistogram",

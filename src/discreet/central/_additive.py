@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from discreet.central._base import laplace_scale
 from discreet.errors import ParameterError
@@ -13,9 +14,13 @@ from discreet.privacy import Budget
 from discreet.privacy.calibration.gaussian import discrete_gaussian_sigma, discrete_gaussian_sigma_any
 from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import whole_number
+from discreet.privacy.rounding import rounded_up
 from discreet.releases.error_model import Noise
 
-__all__ = ["A_PERSON", "additive_noise"]
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
+
+__all__ = ["A_PERSON", "additive_cost", "additive_noise"]
 
 A_PERSON = "a value of the user column is a person"
 """What promises to people rest on where a column says whose a row is."""
@@ -42,6 +47,19 @@ def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int
     else:
         sigma = discrete_gaussian_sigma_any(budget.epsilon, budget.delta, h * math.sqrt(m))
     return _checked(laplace if laplace.variance <= sigma * sigma else Noise("gaussian", Fraction(sigma), draws))
+
+
+def additive_cost(law: str, scale: Fraction, changes: int = 1, height: int = 1) -> Charge | None:
+    """The rho of Gaussian noise, changes * height^2/(2 sigma^2) exactly, rounded up; None of Laplace noise.
+
+    Where an account adds up rhos: noise of a small (epsilon, delta) has much less of it than any mechanism of that
+    epsilon may have, and none of the delta.
+    """
+    if law != "gaussian":
+        return None
+    from discreet.privacy.accounting import Charge
+
+    return Charge(None, rho=rounded_up(changes * height**2 / (2 * Fraction(scale) ** 2)))
 
 
 def _checked(noise: Noise) -> Noise:

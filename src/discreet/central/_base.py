@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from discreet import _native
 from discreet._later import np
@@ -20,6 +20,9 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel
 from discreet.releases.release import Counts, Release
 from discreet.summaries import ExactCounts, RawCounts, Summary
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
 
 __all__ = [
     "Drawn",
@@ -143,6 +146,11 @@ class Mechanism(abc.ABC):
     def hides(self) -> Unit:
         """The unit that an account adds up: the mechanism's, or `User()` where it bounds a person's part by itself."""
         return self.unit
+
+    @property
+    def cost(self) -> Charge | None:
+        """The rho and delta that it has, for accounts that add up rhos; None: what any mechanism of its budget has."""
+        return None
 
     @property
     def _assumed_of_users(self) -> tuple[str, ...]:

@@ -6,15 +6,18 @@ import dataclasses
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from discreet.central._additive import A_PERSON, additive_noise
+from discreet.central._additive import A_PERSON, additive_cost, additive_noise
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
 
 __all__ = ["NoisyCount"]
 
@@ -70,6 +73,11 @@ class NoisyCount:
     def noise(self) -> Noise:
         """The noise on the count."""
         return additive_noise(self.budget, height=self.sensitivity)
+
+    @property
+    def cost(self) -> Charge | None:
+        """The rho of Gaussian noise, for accounts that add up rhos."""
+        return additive_cost(self.noise.law, self.scale, height=self.sensitivity)
 
     @property
     def scale(self) -> Fraction:

@@ -32,14 +32,22 @@ Lengths = tuple[npt.NDArray[Any], Counts]
 
 MOST_ITEMS = 256
 """Of more different items of a person a random choice of so many takes part in discovery."""
-LOOK = 6
-"""Parts of mu^2, of PARTS, for each look at the items; the second is left out where the first finds enough."""
+LOOK, SECOND_LOOK = Fraction(6), Fraction(11, 2)
+"""Parts of mu^2, of PARTS, for the looks at the items; the second is left out where the first finds enough."""
+FIRST, AGAIN = 4, 5
+"""What the two looks weigh in the sum that decides what the second finds."""
+AIM_FROM, AIM_TO = Fraction(3, 2), Fraction(3)
+"""The second look aims at items whose first noisy sum is from here, in standard deviations; fully from there."""
+LEAST_AIM, MOST_AIM = 102, 1024
+"""The weight in the second look of items that are far from the cut, or passed it already; and of those at it."""
 SIZES, LOSSES, PARTS = Fraction(2, 5), Fraction(2, 5), 20  # 2 % each; what is left is for the counts
 RUNGS = 2
 """For how many lengths it is asked what scaling to them would lose."""
 NOTHING_LOST = 1.5
 """How much larger a squared error may be where nothing is lost: intervals are narrower then."""
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
+CANDIDATES_AGAIN = Fraction(6, 5)
+"""Items that are counted at most, in k: after one look, and after two, which order them better."""
 _LARGEST = 2.0**62
 MOST_IN_GROUPS = 2**16
 """How many items are counted at most where nobody knows how many groups there are."""
@@ -58,9 +66,10 @@ class PersonVectors(Mechanism):
     Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
         length at most L = 2^24, plus discrete Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2.
         1. Discover: presence, each of a person's d items has 1/sqrt(d) (of more than 256 a random 256). Noise on every
-           item that somebody has, and a cut T. Where fewer than 1.25 k pass, a second look at the same sums:
-           both looks are averaged, as if they had been one with the mu^2 of both. The 1.5 k largest that pass are
-           public from here on.
+           item that somebody has, and a cut T. Where fewer than 1.25 k pass, a second look, aimed: a person's vector
+           is now longer on items whose noisy sum came near the cut and shorter on the others. What passes a cut in 4
+           parts of the first and 5 of the second is found, too. The 1.5 k largest that pass (1.2 k after two looks)
+           are public from here on.
         2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
         3. Losses: what scaling those vectors to length C loses, in people, and what scaling to a longer one would. C is
            chosen from the private sizes; where it is the longest there can be, nothing is lost and nothing is asked.
@@ -73,7 +82,8 @@ class PersonVectors(Mechanism):
         contain the true number; of rows and sums that in which nobody has more than the release says (`covered`).
     Argument: docs/privacy/people.md. delta is exact for the joint law: the larger of both directions over all numbers j
         of the person's d items that nobody else has, pi + (1 - pi) delta_G(epsilon - ln(1 - pi), mu'), where pi is the
-        chance that one of the j passes a cut and mu'^2 = mu^2 (1 - s_1 j/d) what is left of the rest.
+        chance that one of the j passes a cut, integrated over the first noise, which aims the second look, and
+        mu'^2 = mu^2 (1 - s_1 j/d) what is left of the rest.
 
     Args:
         k: How many items to list at most.
@@ -82,9 +92,9 @@ class PersonVectors(Mechanism):
             people have them, and listed by their sums.
         lists: Whether people come as lists of items, of which nothing says whose they are; the guarantee then says that
             everybody has one.
-        groups: How many groups items are in, a public number: k items of each are listed, the 1.5 k largest of each are
-            counted, and there is a second look where fewer than 1.25 k of one of them pass. None: nobody knows. Then
-            there is always a second look.
+        groups: How many groups items are in, a public number: k items of each are listed, the 1.5 k (1.2 k) largest of
+            each are counted, and there is a second look where fewer than 1.25 k of one of them pass. None: nobody
+            knows. Then there is always a second look.
     """
 
     name: ClassVar[str] = "discovery and count of people's items"
@@ -127,11 +137,6 @@ class PersonVectors(Mechanism):
         return self.groups * math.ceil(CANDIDATES * self.k)
 
     @property
-    def parts_of_a_look(self) -> int:
-        """The share of mu^2 that one look at the items has, in parts."""
-        return LOOK
-
-    @property
     def counted(self) -> str:
         """What a count is of."""
         return "sums" if self.values is not None else "rows" if self.rows else "people"
@@ -165,6 +170,10 @@ class PersonVectors(Mechanism):
 
     def _publish(self, people: People, source: RandomSource) -> Release:
         places, sums, second = self.discover(people, source)
+        return self._count(people, places, sums, second, source)
+
+    def _count(self, people: People, places: Counts, sums: Counts, second: bool, source: RandomSource) -> Release:
+        """Sizes, losses and counts of what was discovered."""
         weights = _weights(sums)
         guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
         sigma = self.calibration.sigma_of(self.calibration.counts(second))
@@ -174,14 +183,14 @@ class PersonVectors(Mechanism):
             length = self.choose_length(lengths, weights, sums, second, source)
             longest, left_out = length.longest, dataclasses.replace(length.left_out, guarantee=guarantee)
             sigma = self.calibration.sigma_of(self.calibration.counts(second, length.loses))
-            noise, lowest = Noise("gaussian", sigma, len(places)), 1 if self.values is None else 0
-            model = ErrorModel(noise, lowest=lowest, scaling=self.losses(lengths, length, weights, source))
+            noise = Noise("gaussian", sigma, len(places))
+            model = ErrorModel(noise, lowest=self._lowest, scaling=self.losses(lengths, length, weights, source))
         noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
         # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it; of values, one
         # whose rows with it add up to 1.
         one = LENGTH * weights / longest / self._worth
         counts = np.clip(np.rint(noisy / one), -_LARGEST, _LARGEST).astype(np.int64)
-        keep = np.flatnonzero(counts >= 1)
+        keep = np.flatnonzero(counts >= self._least_listed(float(sigma) / one))
         listed = Release(
             published_type(people.items(places[keep])),
             counts[keep],
@@ -195,6 +204,15 @@ class PersonVectors(Mechanism):
         return listed.head(self.k) if self.groups == 1 else listed  # of each group, where its column is
 
     @property
+    def _lowest(self) -> int:
+        """What the true number of something that is listed is at least."""
+        return 1 if self.values is None else 0
+
+    def _least_listed(self, noise: Array) -> Array | int:
+        """The least count that is listed, of counts with noise of this size."""
+        return 1
+
+    @property
     def _worth(self) -> float:
         """What an entry of 1 is worth in a count, before its weight."""
         return 1.0 if self.values is None else self.values.high / ValueRange.STEPS
@@ -202,21 +220,24 @@ class PersonVectors(Mechanism):
     def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
         calibration = self.calibration
+        sigma = calibration.sigma_of(LOOK)
         weights = people.discovery_weights(MOST_ITEMS)
-        noisy = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
+        noisy = weights + source.discrete_gaussian(sigma, len(weights))
         took_part = weights > 0  # an item that took no part cannot pass, nor call for a second look
         passed = took_part & (noisy >= calibration.cuts[0])
         second = self._too_few(people, np.flatnonzero(passed))
         if second:
-            again = weights + source.discrete_gaussian(calibration.sigma_of(LOOK), len(weights))
-            passed |= took_part & (noisy + again >= calibration.cuts[1])
-            noisy = (noisy + again) // 2
-        places = np.flatnonzero(passed)
+            aimed = people.aimed_weights(MOST_ITEMS, aims(noisy, passed, sigma))
+            again = aimed + source.discrete_gaussian(calibration.sigma_of(SECOND_LOOK), len(weights))
+            found = took_part & ~passed & (FIRST * noisy + AGAIN * again >= calibration.cuts[1])
+            noisy[found] = _as_one_look(noisy[found], again[found])
+            passed |= found
+        places, most = np.flatnonzero(passed), self._most_taken(second)
         if self.groups != 1:
-            chosen = places[self._largest_of_groups(people, places, noisy[places])]
+            chosen = places[self._largest_of_groups(people, places, noisy[places], most)]
             return chosen, noisy[chosen], second
         order = np.argsort(-noisy[places], kind="stable")
-        best, most = noisy[places[order]], self.most_candidates
+        best = noisy[places[order]]
         if len(best) > most and best[most - 1] == best[most]:
             # Places follow everybody's rows: of equals at the end the items themselves decide.
             equals = order[best == best[most]]
@@ -225,6 +246,10 @@ class PersonVectors(Mechanism):
             order = np.concatenate([order[best > best[most]], equals])
         order = order[:most]
         return places[order], noisy[places[order]], second
+
+    def _most_taken(self, second: bool) -> int:
+        """Of the items that pass, how many are counted at most, of each group."""
+        return math.ceil((CANDIDATES_AGAIN if second else CANDIDATES) * self.k)
 
     def _too_few(self, people: People, passed: Counts) -> bool:
         """Whether so few items passed that a second look is worth its price: a function of what passed alone."""
@@ -235,10 +260,10 @@ class PersonVectors(Mechanism):
         _, many = np.unique(people.groups(passed), return_counts=True)
         return int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
 
-    def _largest_of_groups(self, people: People, places: Counts, noisy: Counts) -> Counts:
-        """Which of these items are among the 1.5 k largest of their groups; of equals the items themselves decide."""
+    def _largest_of_groups(self, people: People, places: Counts, noisy: Counts, most: int) -> Counts:
+        """Which of these items are among the `most` largest of their groups; of equals the items themselves decide."""
         items, groups = people.items(places).to_pylist(), people.groups(places).tolist()
-        most, seen = math.ceil(CANDIDATES * self.k), dict.fromkeys(groups, 0)
+        seen = dict.fromkeys(groups, 0)
         chosen = []
         for index in sorted(range(len(items)), key=lambda index: (-noisy[index], item_order(items[index]))):
             seen[groups[index]] += 1
@@ -293,6 +318,27 @@ class PersonVectors(Mechanism):
         ratios = (*(rungs / length.longest).tolist(), length.reach / length.longest)
         noise = Noise("gaussian", sigma, len(rungs), Fraction(unit))
         return Scaling(ratios, (*lost.tolist(), 0.0), noise, length.people, length.noise, not present, covered)
+
+
+def aims(noisy: Counts, passed: npt.NDArray[np.bool_], sigma: Fraction) -> Counts:
+    """What every item weighs in the second look: a function of its own noisy sum, and of whether it passed.
+
+    It grows with the sum, from `LEAST_AIM` to `MOST_AIM`, and is never less: that bounds what an item that one person
+    alone has can weigh beside the person's others. Whole numbers throughout, so that every engine has the same.
+    """
+    low, wide = int(AIM_FROM * 2 * sigma), int((AIM_TO - AIM_FROM) * 2 * sigma)
+    over = 2 * np.minimum(noisy, int(AIM_TO * sigma) + 1) - low
+    near = np.clip(np.maximum(over, 0) * MOST_AIM // wide, LEAST_AIM, MOST_AIM)
+    return np.asarray(np.where(passed, LEAST_AIM, near), np.int64)
+
+
+def _as_one_look(noisy: Counts, again: Counts) -> Counts:
+    """Both looks at items that the second found, in units of the first.
+
+    The second has more of each of them, by a factor that is estimated from all of them: for weights and their order.
+    """
+    factor = min(max(float(np.sum(again)) / max(float(np.sum(noisy)), 1.0), 0.5), 16.0)
+    return np.asarray(np.maximum(np.rint((FIRST * noisy + AGAIN * again) / (FIRST + AGAIN * factor)), 1), np.int64)
 
 
 def _weights(sizes: Counts) -> Counts:
@@ -556,7 +602,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Calibration:
-    """mu of all steps together, and the cuts of both looks in steps of the lattice (the second for the sum of both)."""
+    """mu of all steps together, and the cuts in steps of the lattice: of the first look, and of the sum of both, in
+    which they weigh `FIRST` and `AGAIN`."""
 
     mu: float
     z: float
@@ -564,15 +611,29 @@ class Calibration:
 
     def sigma_of(self, part: int | Fraction) -> Fraction:
         """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
-        return Fraction(math.ceil(LENGTH / (self.mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
+        return _sigma_of(self.mu, part)
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
         """The part of mu^2 that is left for the counts; without losses nothing is asked about them."""
-        return PARTS - SIZES - (2 * LOOK if second else LOOK) - (LOSSES if loses else 0)
+        return PARTS - SIZES - LOOK - (SECOND_LOOK if second else 0) - (LOSSES if loses else 0)
 
     def threshold(self, second: bool) -> float:
         """The cut of a look, in units of one person who has one item."""
-        return self.cuts[1] / 2 / LENGTH if second else self.cuts[0] / LENGTH
+        return self.cuts[1] / (FIRST + AGAIN) / LENGTH if second else self.cuts[0] / LENGTH
+
+    @property
+    def spread_of_both(self) -> Fraction:
+        """The noise of both looks in the same units, in steps of the lattice."""
+        return Fraction(_spread_of_both(self.mu)) / (FIRST + AGAIN)
+
+
+def _spread_of_both(mu: float) -> float:
+    """The noise of FIRST times the first look and AGAIN times the second."""
+    return math.hypot(FIRST * _sigma_of(mu, LOOK), AGAIN * _sigma_of(mu, SECOND_LOOK))
+
+
+def _sigma_of(mu: float, part: int | Fraction) -> Fraction:
+    return Fraction(math.ceil(LENGTH / (mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
 
 
 def gaussian_delta(epsilon: Array, mu: Array) -> Array:
@@ -582,19 +643,44 @@ def gaussian_delta(epsilon: Array, mu: Array) -> Array:
     return np.asarray(np.exp(first) * (-np.expm1(np.minimum(0.0, second - first)) + 1e-11))
 
 
+def alone(mu: float, z: float, d: Array, cells: int = 512) -> Array:
+    """The chance that an item that one person alone has passes a cut, for a person with d items; never understated.
+
+    Cuts are at z standard deviations. The first look has 1/sqrt(d) of the item. Its noisy sum y, in standard
+    deviations, aims the second, which then has at most a(y)/sqrt(a(y)^2 + (d - 1) a_0^2): the person's other items
+    weigh a_0 = LEAST_AIM at least. In every cell of y what passes is bounded by what passes at its upper end.
+    """
+    sigma, second = (float(_sigma_of(mu, part)) for part in (LOOK, SECOND_LOOK))
+    d = np.asarray(d)[:, None]
+    shift, upper = LENGTH / (np.sqrt(d) * sigma), np.linspace(-2.0, z, cells)
+    beyond = ndtr(shift - upper)
+    inside = np.concatenate([1.0 - beyond[:, :1], beyond[:, :-1] - beyond[:, 1:]], axis=1)
+    aim = (upper + 1.0 / sigma - float(AIM_FROM)) / float(AIM_TO - AIM_FROM)  # rounded noise is off by half a step
+    aim = np.clip(MOST_AIM * aim, LEAST_AIM, MOST_AIM)
+    weight = aim / np.sqrt(aim**2 + (d - 1.0) * LEAST_AIM**2)
+    left = ((_spread_of_both(mu) * z - FIRST * sigma * upper) / AGAIN - weight * LENGTH) / second
+    return np.asarray(beyond[:, -1] + np.sum(inside * ndtr(-left), axis=1))
+
+
 def joint_delta(
     epsilon: float, mu: float, z: float, most_items: int = MOST_ITEMS, only_isolated: bool = False
 ) -> float:
     """delta of all steps together, cuts at z standard deviations.
 
-    A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks (a union bound
-    of the two). If none does, what is left is Gaussian: the looks at the d - j others, sizes, counts.
+    A person has d items, j of which nobody else has. pi: one of the j passes a cut in one of the looks. If none does,
+    what is left is Gaussian: the looks at the d - j others, sizes, counts.
     """
-    share = LOOK / PARTS  # of the second look too, were it certain to happen; where it does not, counts have its part
-    sigmas = [1.0 / (mu * math.sqrt(part / PARTS)) for part in (LOOK, 2 * LOOK)]
-    d = np.arange(1, most_items + 1, dtype=np.float64)[:, None]
-    j = d if only_isolated else np.arange(0, most_items + 1, dtype=np.float64)[None, :]
-    passes = sum(ndtr(1.0 / (np.sqrt(d) * sigma) - z) for sigma in sigmas)
+    share = float(LOOK / PARTS)  # where the second look does not happen, counts have its part
+    if only_isolated:  # some of them: for a first guess
+        sizes = np.unique(np.minimum([1, 2, 4, 16, 64, most_items], most_items)).astype(np.float64)
+        d = j = sizes[:, None]
+        passes = alone(mu, z, sizes)[:, None]
+    else:
+        d, j = np.arange(1.0, most_items + 1)[:, None], np.arange(0.0, most_items + 1)[None, :]
+        # With more items each of them passes less often: the next smaller size that is asked for is a bound.
+        sizes = np.unique(np.floor(np.append(1.1 ** np.arange(0.0, 7.3 / math.log(1.1)), most_items)))
+        sizes = sizes[sizes <= most_items]
+        passes = alone(mu, z, sizes)[np.searchsorted(sizes, d, side="right") - 1]
     log_none = j * np.log1p(-np.minimum(passes, 0.5))
     pi = -np.expm1(log_none)
     rest = mu * np.sqrt(1.0 - share * np.minimum(j, d) / d)
@@ -631,15 +717,14 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
     least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
     most = delta * (1.0 - 1e-6)
     low, high = 0.0, 64.0
-    for _ in range(50):
+    for _ in range(26):
         middle = (low + high) / 2.0
         low, high = (low, middle) if joint_delta(least, mu, middle, only_isolated=True) <= most else (middle, high)
-    z = high
+    z, more = high, 1e-4
     while joint_delta(least, mu, z) > most:
-        z *= 1.0001
+        z, more = z * (1.0 + more), 1.5 * more
         if z > 64.0:
             raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
-    sigma = [float(Calibration(mu, z, (0, 0)).sigma_of(part)) for part in (LOOK, 2 * LOOK)]
-    # Rounding of the noise to whole steps moves a sum by less than one step.
-    cuts = math.ceil(z * sigma[0]) + 1, 2 * (math.ceil(z * sigma[1]) + 1)
+    # Rounding of the noise to whole steps moves a sum by at most half a step, so that of both by FIRST + AGAIN halves.
+    cuts = math.ceil(z * float(_sigma_of(mu, LOOK))) + 1, math.ceil(z * _spread_of_both(mu)) + FIRST + AGAIN
     return Calibration(mu, z, cuts)

@@ -20,6 +20,7 @@ from discreet.releases.payment import Bill
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
     from discreet.summaries.people import ValueRange
 
 __all__ = ["Prepared", "prepare_people", "split_off_total"]
@@ -76,6 +77,11 @@ class Prepared:
         return User() if self.bounded else self.mechanism.hides
 
     @property
+    def cost(self) -> Charge | None:
+        """The rho and delta that it has, where the mechanism says so and nothing else is drawn."""
+        return self.mechanism.cost if self.total_noise is None else None
+
+    @property
     def chosen(self) -> dict[str, Any]:
         """What is public of it and not said by the question, for what the release says of itself."""
         capacity = getattr(self.mechanism, "capacity", None)
@@ -83,7 +89,7 @@ class Prepared:
 
     def bill(self, question: Mapping[str, object], also: str = "") -> Bill:
         """What is charged for it, and for what; `also` is added to the description."""
-        return Bill(self.budget, self.description + also, self.mechanism.unit, None, self.hides, question)
+        return Bill(self.budget, self.description + also, self.mechanism.unit, None, self.hides, question, self.cost)
 
     def draw(self, summary: Any, source: RandomSource) -> Release:
         """Draw. Nobody may add to the summary meanwhile: what is checked is what is published."""
@@ -139,10 +145,11 @@ def prepare_people(
     values: ValueRange | None = None,
     lists: bool = False,
     groups: int | None = 1,
+    pairs: int | None = None,
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
 
-    `groups` is as for `PersonVectors`.
+    `groups` is as for `PersonVectors`; with `pairs` what is counted are so many items together, see `PersonPairs`.
     """
     from discreet.central.person_vectors import PersonVectors
 
@@ -155,6 +162,11 @@ def prepare_people(
             "finding unknown items needs {delta} > 0; give one, such as 1e-6, or count a public list of items: "
             "dc.histogram, `discreet histogram`"
         )
+    if pairs is not None:
+        from discreet.central.person_pairs import PersonPairs
+
+        together = PersonPairs(budget, k, lists=lists, size=pairs)
+        return Prepared(together, budget, described=f"{together.name}, {pairs} items, k={k}")
     mechanism = PersonVectors(
         budget, k, User(max_items), rows=count == "rows", lists=lists, values=values, groups=groups
     )

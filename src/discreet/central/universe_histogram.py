@@ -6,11 +6,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from discreet.central._additive import A_PERSON, additive_noise
+from discreet.central._additive import A_PERSON, additive_cost, additive_noise
 from discreet.central._base import Drawn, Mechanism
 from discreet.errors import ParameterError
 from discreet.events.universe import Universe
@@ -21,6 +21,9 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, RawCounts, Summary
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
 
 __all__ = ["MOST_LISTED", "UniverseHistogram"]
 
@@ -81,6 +84,10 @@ class UniverseHistogram(Mechanism):
     def noise(self) -> Noise:
         """The noise on every count."""
         return additive_noise(self.budget, changes=self.changes, draws=self.universe.size)
+
+    @property
+    def cost(self) -> Charge | None:
+        return additive_cost(self.noise.law, self.scale, changes=self.changes)
 
     @property
     def scale(self) -> Fraction:

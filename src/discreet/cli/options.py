@@ -1,12 +1,11 @@
 """The options that commands share: each is defined here once, and those that belong together become one argument.
 
-    @click.command(cls=options.QuestionCommand)
-    @options.files(required=True)
+    @click.command()
+    @options.files(help="Files to count the rows of, instead of --length.")
     @options.reading()
     @options.budget
-    @options.paying
     @options.quiet
-    def count(files, source, budget, paying): ...
+    def plan(files, source, budget): ...
 
 A command adds the options that it alone has with `option`.
 """
@@ -27,12 +26,12 @@ from discreet.errors import ParameterError, WordError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.engines.sql import Query, WholeQuery
+    from discreet.engines.sql import Query
     from discreet.events.files import FileRows, Files
     from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.words import Word
 
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
@@ -59,6 +58,33 @@ def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:
 def flag(names: str, help: str, **how: Any) -> click.Option:
     """An option without a value."""
     return click.Option(names.split(), help=help, is_flag=True, **how)
+
+
+def of_word(each: Word) -> list[click.Option]:
+    """The option of a word of a question, or those that each stand for one of its values."""
+    kind, named = each.kind, each.option or each.name.replace("_", "-")
+    names = [*([f"-{each.letter}"] if each.letter else []), f"--{named}", each.name]
+    if kind.type is bool:
+        return [click.Option(names, help=each.help, is_flag=True)]
+    if kind.flag is not None:
+        flags = ((named, kind.flag, each.help), *kind.more_flags)
+        once: dict[str, Any] = {"type": kind.type, "multiple": True, "callback": only_one}
+        return [
+            click.Option([f"--{name}", each.name], flag_value=value, help=help, **once) for name, value, help in flags
+        ]
+    default = each.default if each.default is None or isinstance(each.default, tuple) else (each.default,)
+    option = click.Option(
+        names,
+        help=each.help,
+        default=default,
+        show_default=default is not None,
+        type=click.Choice(kind.choices) if kind.choices else kind.type,
+        nargs=kind.values,
+        metavar=kind.shown,
+        multiple=True,
+        callback=None if kind.several else only_one,
+    )
+    return [option]
 
 
 def choice(*values: str) -> click.Choice[str]:
@@ -180,19 +206,22 @@ def takes(*parameters: click.Parameter) -> Decorator:
     return decorate
 
 
-def gathers(name: str, make: Callable[..., Any], *parameters: click.Parameter) -> Decorator:
+class gathers:  # noqa: N801 (a decorator)
     """Give a command these options, all of them as one argument: what `make` makes of them."""
-    own = [str(parameter.name) for parameter in parameters]
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def __init__(self, name: str, make: Callable[..., Any], *parameters: click.Parameter) -> None:
+        self._name, self._make, self.parameters = name, make, parameters
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def run(**values: Any) -> Any:
-            values[name] = make(**{key: values.pop(key) for key in own})
-            return function(**values)
+            return function(**{self._name: self.of(values)}, **values)
 
-        return takes(*parameters)(run)
+        return takes(*self.parameters)(run)
 
-    return decorate
+    def of(self, values: dict[str, Any]) -> Any:
+        """The argument. The values of its options are taken out of all that were given."""
+        return self._make(**{str(each.name): values.pop(str(each.name)) for each in self.parameters})
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------
@@ -267,10 +296,12 @@ class Source:
         ]
 
 
-def files(required: bool = False, help: str = "Files or patterns; '-' is standard input.") -> Decorator:
-    """The files that a command reads."""
-    metavar = "FILE..." if required else "[FILE...]"  # a query may name them
-    return takes(Argument("files", help, nargs=-1, metavar=metavar))
+FILES = Argument("files", "Files or patterns; '-' is standard input.", nargs=-1, metavar="FILE...")
+
+
+def files(help: str) -> Decorator:
+    """The files that a command reads, if there are any."""
+    return takes(Argument("files", help, nargs=-1, metavar="[FILE...]"))
 
 
 def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
@@ -319,34 +350,6 @@ READING = {
 
 SELDOM = frozenset({"rho", "nulls", "quote", "rows_of_the_result_are_the_events", "confidence"})
 """Options that only --help-all shows."""
-
-
-def files_of(
-    files: tuple[str, ...],
-    input_format: str | None,
-    no_header: bool,
-    delimiter: str | None,
-    quote: str | None,
-    sql: str | None,
-    rows_of_the_result_are_the_events: bool,
-    watch: Callable[[Any], Callable[[], None]],
-) -> Data:
-    """The files that a question is asked of."""
-    from discreet.questions.data import data_of_files
-
-    whole = rows_of_the_result_are_the_events
-    if whole and sql is None:
-        raise ParameterError("--rows-of-the-result-are-the-events goes with --sql")
-    query: Query | WholeQuery | None = None
-    if sql is not None:
-        from discreet.engines.sql import WholeQuery, select
-
-        query = WholeQuery(sql) if whole else select(sql)
-        if query.source is not None:
-            if files:
-                raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
-            files = (query.source,)
-    return data_of_files(files, input_format, dialect_of(no_header, delimiter, quote), query, watch)
 
 
 def condition_of(where: str | None) -> Query | None:
@@ -506,11 +509,10 @@ def text_format(what: str = "it") -> Decorator:
     )
 
 
-quiet = takes(
-    flag(
-        "--quiet -q",
-        "No progress and no remarks on standard error.",
-        expose_value=False,
-        callback=lambda ctx, param, value: be_quiet(value),
-    )
+QUIET = flag(
+    "--quiet -q",
+    "No progress and no remarks on standard error.",
+    expose_value=False,
+    callback=lambda ctx, param, value: be_quiet(value),
 )
+quiet = takes(QUIET)

@@ -17,11 +17,10 @@ from discreet.cli.options import Paying
 from discreet.cli.output import watched
 from discreet.cli.publish import Place, answer_place, place, publish
 from discreet.privacy.unit import Event, User
-from discreet.questions.words import ValueKind, Word, words_of
+from discreet.questions.words import from_text, words_of
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.questions.data import Data
     from discreet.questions.question import Question
     from discreet.releases.release import Release
 
@@ -56,7 +55,6 @@ QUESTIONS = {
 }
 """The class of each question in its module, what it is for, and an example."""
 
-_HIDES = "Noise hides each person (--user), or each row."
 _FIRST = ("column", "user", "k")
 
 
@@ -66,53 +64,41 @@ def command_of(name: str) -> click.Command:
     kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), class_name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
-
-    def run(files: tuple[str, ...], budget: Budget, place: Place, paying: Paying, **given: Any) -> None:
-        reading = {each: given.pop(each) for each in options.READING}
-        said = {each: value for each, value in given.items() if value is not None and value != ()}
-        _run(kind, said, options.files_of(files, **reading, watch=watched), budget, place, paying)
-
-    decorated = options.quiet(run)
-    decorated = options.paying_by_name(decorated)
-    decorated = (place if kind.only_shown else answer_place)(decorated)
-    decorated = options.takes(*options.READING.values())(options.budget(decorated))
-    decorated = options.takes(*map(_option, words))(decorated)
-    decorated = options.files(required=True)(decorated)
-    made = click.command(
-        name, cls=options.QuestionCommand, help=f"{help}\n\nNoise hides each person (--user), or each row."
-    )(decorated)
-    assert isinstance(made, options.QuestionCommand)
+    gathered = (options.budget, place if kind.only_shown else answer_place, options.paying_by_name)
+    asked = [option for each in words for option in options.of_word(each)]
+    parameters = [options.FILES, *asked, *options.READING.values()]
+    made = options.QuestionCommand(
+        name,
+        params=[*parameters, *(each for part in gathered for each in part.parameters), options.QUIET],
+        callback=lambda **given: _run(kind, *(part.of(given) for part in gathered), **given),
+        help=f"{help}\n\nNoise hides each person (--user), or each row.",
+    )
     made.example = example
     made.advanced = options.SELDOM.union(each.name for each in words if each.advanced)
     return made
 
 
-def _option(each: Word) -> click.Option:
-    """The option of a word."""
-    named = each.option or each.name.replace("_", "-")
-    letter = [f"-{each.letter}"] if each.letter else []
-    default = each.default if each.default is None or isinstance(each.default, tuple) else (each.default,)
-    how = {"default": default, "show_default": default is not None, **_written(each.kind)}
-    return click.Option([*letter, f"--{named}", each.name], help=each.help, **how)
-
-
-def _written(kind: ValueKind) -> dict[str, Any]:
-    """How the value of a word is written, as click takes it."""
-    type = click.Choice(kind.choices) if kind.choices else kind.type
-    how = {"type": type, "nargs": kind.values, "metavar": kind.shown, "multiple": True}
-    return how if kind.several else {**how, "callback": options.only_one}
-
-
-def _run(kind: type[Question], said: dict[str, Any], data: Data, budget: Budget, place: Place, paying: Paying) -> None:
+def _run(
+    kind: type[Question], budget: Budget, place: Place, paying: Paying, files: tuple[str, ...], **given: Any
+) -> None:
     """Ask, and publish the answer."""
     from discreet.questions.answer import answer
+    from discreet.questions.data import read
     from discreet.releases.payment import Payer
 
-    words = dict(said)
-    for each in words_of(kind):
-        if each.name in words and each.kind.from_text is not None:
-            words[each.name] = each.kind.from_text(words[each.name], words)
-    question = kind(**words)
+    how = {each: given.pop(each) for each in options.READING}
+    data = read(
+        *files,
+        format=how["input_format"],
+        header=not how["no_header"],
+        delimiter=how["delimiter"],
+        quote=how["quote"],
+        sql=how["sql"],
+        rows_of_the_result_are_the_events=how["rows_of_the_result_are_the_events"],
+        watch=watched,
+    )
+    said = {each: value for each, value in given.items() if value is not None and value != ()}
+    question = kind(**from_text(kind, said))
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
     lists = (said[name] for name in ("groups", "universe") if name in said)
@@ -139,18 +125,20 @@ def _of_top(release: Release, question: Any) -> list[str]:
             "(--unit row says that you know)."
         )
     if len(release) < (1 if release.by else question.k):  # of groups, some always have fewer
+        what = {None: "item", 2: "pair", 3: "triple"}[question.pairs]
         some = (
-            f"{len(release)} of at most {question.k} items are listed"
+            f"{len(release)} of at most {question.k} {what}s are listed"
             if len(release)
-            else "No item passed the threshold"
+            else f"No {what} passed the threshold"
         )
-        told.append(f"{some}: {_needed(release)}, and twice the epsilon about half of that.")
+        told.append(f"{some}: {_needed(release, question.pairs)}, and twice the epsilon about half of that.")
     return told
 
 
-def _needed(release: Release) -> str:
+def _needed(release: Release, pairs: int | None) -> str:
     cut = math.ceil(release.threshold or 0)
     if release.counted == "events":
         return f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
     many = math.ceil(math.sqrt(50) * (release.threshold or 0))
-    return f"an item needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"
+    which = "an item" if pairs is None else "each of its items"
+    return f"{which} needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"

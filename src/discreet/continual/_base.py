@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import copy
+import hashlib
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account, Step
+    from discreet.releases.over_time import Increase
 
 __all__ = ["Continual", "ListedOverTime"]
 
 MAX_HORIZON = 2**24
+MOST_REMEMBERED = 10_000
 
 
 class Continual(abc.ABC):
@@ -49,9 +53,13 @@ class Continual(abc.ABC):
         ledger: Account | None,
         charge_id: str | None,
         source: RandomSource | None,
+        remember: int = 0,
     ) -> None:
         if ledger is not None:
             check_payer(ledger, charge_id, source)
+        self.remember = whole_number("remember", remember, 0, MOST_REMEMBERED)
+        self._past: dict[int, Any] = {}  # what was published at ticks before, by tick
+        self._run_number = 1
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
         self.budget = as_budget(budget)
         self.tick = 0
@@ -89,6 +97,12 @@ class Continual(abc.ABC):
     def charge_id(self) -> str:
         """The id under which the whole horizon is charged."""
         return self._charge_id
+
+    @property
+    def run_name(self) -> str:
+        """What tells the releases of this run from those of others: noise is shared inside of a run alone. Public."""
+        made_by = "seeded" if self._seeded else hashlib.sha256(self._token.encode()).hexdigest()[:16]
+        return f"{made_by}-{self._run_number}"
 
     def _name_charge(self, charge_id: str) -> None:
         """The id of the charge, before anything was charged."""
@@ -138,6 +152,14 @@ class Continual(abc.ABC):
         """Make the release in `data` the latest one."""
 
     @abc.abstractmethod
+    def _remember(self, drawn: bool) -> None:
+        """Note what the latest tick published: `drawn` by this run, or by one before that was charged itself."""
+
+    def _forget_old(self) -> None:
+        for tick in [tick for tick in self._past if tick < self.tick - self.remember]:
+            del self._past[tick]
+
+    @abc.abstractmethod
     def _renew(self) -> None:
         """Begin a second run at the latest tick: it must share no noise with the first that was not published as such.
 
@@ -161,6 +183,7 @@ class Continual(abc.ABC):
         elif self._ledger is not None:
             self._steps.drawn()
             self._unpublished = True
+        self._remember(drawn=known is None)
         if save is not None:
             save(self._latest())
         return self._published()
@@ -205,7 +228,9 @@ class Continual(abc.ABC):
             stored = self._steps.settle(self._ledger)
             if stored is not None:
                 self._unpack_latest(stored)
+                self._remember(drawn=False)
             self._charge_id, self._token, self._paid = new_charge_id(), uuid.uuid4().hex, False
+            self._run_number += 1
             self._renew()
 
     def begin(self) -> None:
@@ -283,6 +308,8 @@ class Continual(abc.ABC):
             "paid": self._paid,
             "seeded": self._seeded,
             "steps": self._steps.to_dict(),
+            **({} if self._run_number == 1 else {"run": self._run_number}),
+            **({} if not self.remember else {"remember": self.remember}),
         }
 
     def _restore(self, header: dict[str, Any]) -> None:
@@ -292,6 +319,7 @@ class Continual(abc.ABC):
         self._paid = bool(header["paid"])
         self._seeded = self._seeded or bool(header["seeded"])
         self._steps = Steps.from_dict(header["steps"])
+        self._run_number = whole_number("run", header.get("run", 1))
 
 
 class ListedOverTime(Continual):
@@ -306,6 +334,31 @@ class ListedOverTime(Continual):
 
     def _latest(self) -> Release | None:
         return self._last
+
+    def _remember(self, drawn: bool) -> None:
+        if self.remember and self._last is not None:
+            self._forget_old()
+            self._last.earlier = {tick: release for tick, release in self._past.items() if tick < self.tick}
+            self._past[self.tick] = copy.copy(self._last)
+            self._past[self.tick].earlier = {}  # else each would hold all before it
+
+    def increase(self, since: Release | int, confidence: float = 0.95) -> Increase:
+        """How much the counts of the latest tick rose since an earlier one; see `Release.increase`."""
+        if self.last is None:
+            raise ParameterError("nothing has been published yet")
+        return self.last.increase(since, confidence)
+
+    def _saved_past(self) -> dict[str, bytes]:
+        return {f"past.{tick}": release.to_payload() for tick, release in self._past.items() if tick != self.tick}
+
+    def _load_past(self, blobs: dict[str, bytes]) -> None:
+        """After everything else: the releases that are remembered, and the latest."""
+        for name, blob in blobs.items():
+            if name.startswith("past."):
+                self._past[whole_number("tick", int(name.removeprefix("past.")), 1, self.tick)] = Release.from_payload(
+                    blob
+                )
+        self._remember(drawn=True)
 
     def _pack_latest(self) -> bytes:
         assert self._last is not None

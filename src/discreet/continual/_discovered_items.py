@@ -93,7 +93,11 @@ class Discovered:
 
     def counts(self) -> Integers:
         """The private count of every item: its parts, and its counter with noise."""
-        return self._of_parts() + self.carried + self.since + self.factor.to_counts(self._noise["noise"])
+        return self._of_parts() + self.followed()
+
+    def followed(self) -> Integers:
+        """What came after an item was found, with noise: its counter, after those of runs before."""
+        return self.carried + self.since + self.factor.to_counts(self._noise["noise"])
 
     def _of_parts(self) -> Integers:
         return np.array([part.count for part in self.parts], np.int64)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.continual._factors import CorrelatedNoise, Factor, lattice_shift
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
+from discreet.privacy.calibration.tick_noise import TickNoise
 
 __all__ = ["EPOCHS", "TOTALS_SHARE", "Doubling", "epoch_of", "epoch_share"]
 
@@ -77,6 +78,12 @@ class Doubling(Factor):
             CorrelatedNoise(inside, _part(inside, 1.0 - TOTALS_SHARE, sigma)),
             CorrelatedNoise(over, _part(over, TOTALS_SHARE, sigma), (epoch + 1,)),
         )
+
+    def tick_noises(self, t: int, sigma: Fraction) -> tuple[tuple[str, TickNoise, int], ...]:
+        epoch, first = epoch_of(t)
+        inside, over = self.noises(epoch, sigma)
+        totals = ("epochs", over.factor.tick_noise(over.sigma), epoch)
+        return ((f"epoch {epoch}", inside.factor.tick_noise(inside.sigma), t - first + 1), totals)
 
     def row_squares(self, t: int) -> float:
         return self.error(t, Fraction(1)) ** 2

@@ -31,10 +31,11 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
-from discreet.continual._late import LEAST_WIDTH, state_law
+from discreet.continual._late import state_law
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.calibration.tick_noise import LEAST_WIDTH, TickNoise, geometric_squares
 
 __all__ = [
     "Buffered",
@@ -139,6 +140,14 @@ class Factor(abc.ABC):
         """The noises rounded to whole counts, halves up."""
         return (noise + self.lattice // 2) // self.lattice
 
+    def tick_noises(self, t: int, sigma: Fraction) -> tuple[tuple[str, TickNoise, int], ...]:
+        """What the noise at tick t is the sum of: names of independent noises, their laws, and their ticks."""
+        return (("", self.tick_noise(sigma), t),)
+
+    def tick_noise(self, sigma: Fraction) -> TickNoise:
+        """The law of the noises of all ticks."""
+        raise NotImplementedError
+
     def describe(self) -> dict[str, Any]:
         """What makes the same factor again."""
         return {"name": self.name, "horizon": self.horizon}
@@ -233,8 +242,15 @@ class Tree(Factor):
         """
         return _sum_shift((self.base - 1) * self.levels, sigma, probability)
 
+    def tick_noise(self, sigma: Fraction) -> TickNoise:
+        return TickNoise("tree", self.horizon, _float_above(sigma), base=self.base)
+
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "base": self.base}
+
+
+def _float_above(sigma: Fraction) -> float:
+    return math.nextafter(float(sigma), math.inf)
 
 
 @lru_cache(maxsize=64)
@@ -340,6 +356,9 @@ class SquareRoot(_Toeplitz):
     def row_sum(self, t: int) -> float:
         return math.sqrt(t * self.row_squares(t))  # Cauchy-Schwarz
 
+    def tick_noise(self, sigma: Fraction) -> TickNoise:
+        return TickNoise("square-root", self.horizon, _float_above(sigma), self.lattice, self.kappa)
+
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         state = self.start(size)
         for t in range(1, tick + 1):
@@ -405,6 +424,10 @@ class Buffered(_Toeplitz):
     def row_sum(self, t: int) -> float:
         return math.sqrt(t * self.row_squares(t))  # Cauchy-Schwarz
 
+    def tick_noise(self, sigma: Fraction) -> TickNoise:
+        weights, gaps = (tuple(map(float, numbers)) for numbers in self._rows)
+        return TickNoise("powers", self.horizon, _float_above(sigma), self.lattice, self.kappa, weights, gaps)
+
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         # From the law at the last of every 64 ticks (an expensive table each), and the few ticks after it run. Which
         # of the two ways a counter begins must depend on its tick alone.
@@ -438,20 +461,6 @@ class Buffered(_Toeplitz):
             )
             steps -= some
         return np.array(state["noise"])
-
-
-def geometric_squares(a: Floats, gaps: Floats, terms: int) -> float:
-    """sum_{j < terms} (sum_k a_k (1 - gaps_k)^j)^2, in closed form.
-
-    Pairs give geometric sums with ratio (1 - e)(1 - e') = 1 - d, d = e + e' - e e'.
-    """
-    d = gaps[:, None] + gaps[None, :] - gaps[:, None] * gaps[None, :]
-    ratio = 1.0 - d
-    with np.errstate(divide="ignore", invalid="ignore"):
-        positive = -np.expm1(terms * np.log1p(-np.minimum(d, 1.0 - 1e-15)))
-        power = np.where(ratio > 0.0, positive, 1.0 - (-1.0) ** terms * np.abs(ratio) ** terms)
-        sums = np.where(d == 0.0, float(terms), power / np.where(d == 0.0, 1.0, d))
-    return float(a @ sums @ a)
 
 
 _METHODS = {"tree": Tree, "square-root": SquareRoot, "blt": Buffered}

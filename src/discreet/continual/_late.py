@@ -24,14 +24,13 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
+from discreet.privacy.calibration.tick_noise import LEAST_WIDTH
 
-__all__ = ["LEAST_WIDTH", "StateLaw", "state_covariance", "state_law"]
+__all__ = ["StateLaw", "state_covariance", "state_law"]
 
 Integers = npt.NDArray[np.int64]
 Matrix = list[list[Decimal]]
 
-LEAST_WIDTH = 32
-"""Sums over integers of Gaussians at least so wide (in all directions: half of it) are integrals."""
 _DIGITS = 120
 _BITS = 200  # of a standard deviation, after the point
 _REACH = 40  # standard deviations; what is farther out has probability below exp(-790)

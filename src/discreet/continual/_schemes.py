@@ -20,6 +20,7 @@ from discreet.continual._factors import Factor, levels
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
+from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.releases.error_model import Noise
 
 __all__ = ["Factored", "Hidden", "Meta", "Restarted", "Scheme", "Sparse"]
@@ -50,6 +51,10 @@ class Scheme(abc.ABC):
         """The law of the noise on a published count, for its bounds."""
         return Noise("gaussian", Fraction(max(self.error(tick), 1e-3)), draws)
 
+    def tick_noises(self, tick: int) -> tuple[tuple[str, TickNoise, int], ...] | None:
+        """What the noise on a published count is the sum of (`Factor.tick_noises`); None where that is not known."""
+        return None
+
     @abc.abstractmethod
     def arrays(self) -> dict[str, Integers]: ...
 
@@ -76,6 +81,9 @@ class Factored(Scheme):
 
     def error(self, tick: int) -> float:
         return self.factor.error(tick, self.sigma)
+
+    def tick_noises(self, tick: int) -> tuple[tuple[str, TickNoise, int], ...]:
+        return self.factor.tick_noises(tick, self.sigma)
 
     def renew(self, tick: int, source: RandomSource) -> None:
         self.state = self.factor.join(len(self.factor.latest(self.state)), tick, self.sigma, source)

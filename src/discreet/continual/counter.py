@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,10 @@ from discreet.errors import CorruptStateError, DataError, LedgerError, Parameter
 from discreet.events.items import read
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
-from discreet.privacy.checks import whole_number
+from discreet.privacy.calibration.tick_noise import TickNoise
+from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.estimate import Estimate
+from discreet.releases.over_time import Increase, OverTime, Term, reach_of_increase
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,6 +56,7 @@ class Counter(Continual):
         base: The base of the tree; by default the best by equation (3) of [CO].
         size: The number of counters; None for one, whose steps take and return an int.
         max_items_per_event: How many of the counters one event may count for.
+        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
         ledger: Who pays: the whole horizon at once, before the first tick.
         charge_id: A name for the charge.
         source: For tests and audits. A seeded source makes the releases not private.
@@ -71,11 +76,12 @@ class Counter(Continual):
         base: int | None = None,
         size: int | None = None,
         max_items_per_event: int = 1,
+        remember: int = 0,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(horizon, budget, ledger, charge_id, source)
+        super().__init__(horizon, budget, ledger, charge_id, source, remember)
         self.size = None if size is None else whole_number("size", size, 1, MAX_SIZE)
         self.max_items_per_event = whole_number("max_items_per_event", max_items_per_event, 1, self.size or 1)
         self._rho = self.budget.as_zcdp("a continual counter")
@@ -86,6 +92,7 @@ class Counter(Continual):
         self._asked = (method, base)
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
+        self._run_of_last = self.run_name
         if self.horizon is None:
             self._epochs = _Run(self.factor_for(EPOCHS, TOTALS_SHARE), self._rho * TOTALS_SHARE, self)
             self._before = np.zeros(self.size or 1, np.int64)  # published: the noise of the totals of earlier epochs
@@ -107,7 +114,8 @@ class Counter(Continual):
         """The arguments that, with the horizon and the budget, make the same counter again."""
         method, base = self._asked
         of = {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
-        return {name: of[name] for name in self._arguments}
+        kept = {} if not self.remember else {"remember": self.remember}
+        return {**{name: of[name] for name in self._arguments}, **kept}
 
     def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
         """For every way in which an event can come, the noises that hide it; see `discreet.continual.anatomy`.
@@ -157,6 +165,75 @@ class Counter(Continual):
         if self._last is None:
             return None
         return int(self._last[0]) if self.size is None else self._last.copy()
+
+    def _remember(self, drawn: bool) -> None:
+        assert self._last is not None
+        self._run_of_last = self.run_name if drawn else ""
+        if self.remember:
+            self._past[self.tick] = (self._run_of_last, self._last.copy())
+            self._forget_old()
+
+    def over_time(self, t: int) -> OverTime:
+        """What the noise of tick t is made of, for increases."""
+        t = whole_number("t", t, 1, self.horizon)
+        if self.horizon is not None:
+            return OverTime(t, self.run_name, (Term("", self._run.tick_noise(), t),), rises=False)
+        epoch, first = epoch_of(t)
+        share = 1.0 - TOTALS_SHARE
+        factor = self.factor_for(first, share)
+        inside = factor.tick_noise(factor.sigma(self._rho * share, self.max_items_per_event))
+        terms = (Term(f"epoch {epoch}", inside, t - first + 1), Term("epochs", self._epochs.tick_noise(), epoch))
+        return OverTime(t, self.run_name, terms, rises=False)
+
+    def increase(
+        self, since: int, confidence: float = 0.95, *, before: int | npt.ArrayLike | None = None
+    ) -> Estimate | Increase:
+        """How much the total rose since an earlier tick, with an interval that holds with probability `confidence`.
+
+        It is computed from the two published totals and costs nothing: the noise that they share cancels. For a vector
+        of counters all intervals hold at once, and the items are their places.
+
+        Args:
+            since: The number of the earlier tick.
+            confidence: Of the interval, or of all together.
+            before: What was published then; not needed for a tick that the counter remembers (`remember`).
+        """
+        now = self.last
+        since = whole_number("since", since, 1)
+        if now is None or since >= self.tick:
+            raise ParameterError(f"since must be a tick before the latest one, which is tick {self.tick}, not {since}")
+        beta = 1.0 - probability("confidence", confidence)
+        if before is not None:
+            # Of a second run nobody knows which run had published it: taken for another, which is never too narrow.
+            run, old = self.run_name if self._run_number == 1 else "", self._checked(before)
+        elif since in self._past:
+            run, old = self._past[since]
+        else:
+            raise ParameterError(
+                f"tick {since} is not remembered: give what was published then, before=..., or make the counter with "
+                "remember=N to have the last N ticks at hand"
+            )
+        to = replace(self.over_time(self.tick), run=self._run_of_last)
+        around = reach_of_increase(to, replace(self.over_time(since), run=run), beta, self.size or 1)
+        values = np.atleast_1d(np.asarray(now)) - old
+        if self.size is None:
+            value = int(values[0])
+            return Estimate(value, self._possible(value - around), self._possible(value + around), self.guarantee)
+        ends = (np.array([self._possible(value + side) for value in values.tolist()]) for side in (-around, around))
+        return Increase(
+            list(range(self.size)),
+            values,
+            *ends,
+            since=since,
+            tick=self.tick,
+            confidence=confidence,
+            guarantee=self.guarantee,
+            appeared=[],
+        )
+
+    def _possible(self, end: float) -> float:
+        """An end of an interval of an increase; what is counted may be below 0."""
+        return float(end)
 
     def _pack_latest(self) -> bytes:
         assert self._last is not None
@@ -218,9 +295,14 @@ class Counter(Continual):
             **self.parameters,
             "has_release": self._last is not None,
         }
+        header |= {} if self._run_of_last == self.run_name else {"run_of_last": self._run_of_last}
+        past = [(tick, run, values) for tick, (run, values) in sorted(self._past.items())]
         arrays = {"total": self._total, **{f"run.{name}": array for name, array in self._run.state.items()}}
         if self._last is not None:
             arrays["last"] = self._last
+        if past:
+            header["runs"] = [run for _, run, _ in past]
+            arrays["past"] = np.array([[tick, *values] for tick, _, values in past], np.int64)
         if self.horizon is None:
             arrays["before"] = self._before
             arrays |= {f"epochs.{name}": array for name, array in self._epochs.state.items()}
@@ -239,6 +321,7 @@ class Counter(Continual):
             header["horizon"],
             Budget.from_dict(header["budget"]),
             **{name: header[name] for name in cls._arguments},
+            remember=header.get("remember", 0),
             ledger=ledger,
             source=source,
         )
@@ -253,6 +336,12 @@ class Counter(Continual):
         for array in (counter._total, counter._last):
             if array is not None and array.shape != (counter.size or 1,):
                 raise CorruptStateError("the state has arrays of another size")
+        counter._run_of_last = str(header.get("run_of_last", counter.run_name))
+        past = arrays.get("past", np.zeros((0, 1 + (counter.size or 1)), np.int64))
+        if past.ndim != 2 or past.shape[1] != 1 + (counter.size or 1):
+            raise CorruptStateError("the state has arrays of another size")
+        for (tick, *values), run in zip(past.tolist(), header.get("runs", []), strict=True):
+            counter._past[whole_number("tick", tick, 1, counter.tick)] = (str(run), np.array(values, np.int64))
         return counter
 
     def __repr__(self) -> str:
@@ -274,6 +363,9 @@ class _Run:
 
     def advance(self, tick: int) -> Integers:
         return self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, self._owner._source))
+
+    def tick_noise(self) -> TickNoise:
+        return self.factor.tick_noise(self.sigma)
 
     def renew(self, tick: int) -> Integers:
         """The state after `tick` ticks of a run of its own; its noise in counts."""

@@ -36,7 +36,7 @@ class DistinctCount(Counter):
     Args:
         horizon: The number of ticks; None if it is not known.
         budget: For all ticks together.
-        method, base, ledger, charge_id, source: As for `Counter`.
+        method, base, remember, ledger, charge_id, source: As for `Counter`.
     """
 
     family: ClassVar[int] = 143
@@ -52,11 +52,21 @@ class DistinctCount(Counter):
         *,
         method: str = "auto",
         base: int | None = None,
+        remember: int = 0,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(horizon, budget, method=method, base=base, ledger=ledger, charge_id=charge_id, source=source)
+        super().__init__(
+            horizon,
+            budget,
+            method=method,
+            base=base,
+            remember=remember,
+            ledger=ledger,
+            charge_id=charge_id,
+            source=source,
+        )
         self._people = PeopleSeen(1)
         self._added = 0  # people who came first in the open tick
 
@@ -88,6 +98,9 @@ class DistinctCount(Counter):
             self._draw(np.array([added], np.int64))
 
         return int(self._step(draw, save))
+
+    def _possible(self, end: float) -> float:
+        return max(float(end), 0.0)  # people only come
 
     def _new(self, users: Any, nulls: str) -> tuple[Integers, Integers]:
         people = self._people.number(users, nulls)

@@ -32,6 +32,7 @@ from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
+from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries._base import RawCounts
@@ -110,6 +111,7 @@ class HeavyHitters(ListedOverTime):
             noise at the worst tick.
         every: Of "discover": the ticks after which items are looked for; by default a 64th of the horizon. The rarer,
             the fewer events an item needs.
+        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
         ledger, charge_id, source: As for `Counter`.
     """
 
@@ -128,11 +130,12 @@ class HeavyHitters(ListedOverTime):
         base: int | None = None,
         every: int | None = None,
         memory: str | None = None,
+        remember: int = 0,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(horizon, budget, ledger, charge_id, source)
+        super().__init__(horizon, budget, ledger, charge_id, source, remember)
         self._promise = self.budget.approximate("a release of heavy hitters")
         self.window = None if window is None else whole_number("window", window, 1, self.horizon or MAX_HORIZON)
         if mechanism is None:
@@ -232,6 +235,7 @@ class HeavyHitters(ListedOverTime):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
         names = ("capacity", "window", "mechanism", "base", *(("every",) if self.discovered is not None else ()))
+        names += ("remember",) if self.remember else ()
         asked = {"base": self._asked[0], "every": None} if self._in_epochs else {}
         return {name: asked[name] if name in asked else getattr(self, name) for name in names}
 
@@ -296,9 +300,11 @@ class HeavyHitters(ListedOverTime):
         if self._is_repeated(tick):
             assert self.last is not None
             return self.last
-        counted = ExactCounts(seed=self._order)
-        counted.update(without_bad(prepare_column(items)), nulls=nulls)
-        raw = counted.not_private_counts()
+        raw = None  # `add` took all there is
+        if not isinstance(items, tuple) or items:
+            counted = ExactCounts(seed=self._order)
+            counted.update(without_bad(prepare_column(items)), nulls=nulls)
+            raw = counted.not_private_counts()
         return self._step(lambda: self._draw(raw), save)  # type: ignore[no-any-return]
 
     def take(self, raw: RawCounts) -> None:
@@ -313,9 +319,10 @@ class HeavyHitters(ListedOverTime):
         for sketch in reversed(self._sketches):
             sketch.update_counts(items, counts)
 
-    def _draw(self, raw: RawCounts) -> None:
+    def _draw(self, raw: RawCounts | None) -> None:
         self._enter()
-        self.take(raw)
+        if raw is not None:
+            self.take(raw)
         now = self.tick + 1
         if self.discovered is not None:
             self.discovered.advance(now, self._source)  # before items join: their counters begin with the next tick
@@ -418,7 +425,14 @@ class HeavyHitters(ListedOverTime):
         counts = np.fromiter(total.values(), np.int64, len(total))
         if self.mechanism == "chan":
             model = ErrorModel(noise, summary_below=math.inf)
-            return Release(items_array(total), counts, self.guarantee, model, threshold=self.threshold)
+            return Release(
+                items_array(total),
+                counts,
+                self.guarantee,
+                model,
+                threshold=self.threshold,
+                over_time=self.over_time(self.tick),
+            )
         offset = sum(node.offset for node in nodes)
         lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
         released = tuple(Stretch(node.offset, self._plan_of(node)[1]) for node in nodes)
@@ -440,7 +454,7 @@ class HeavyHitters(ListedOverTime):
             summary_above=known.carried_below,
         )
         offset = max((part.offset for part in known.parts), default=0)
-        return self._told(known.index, known.counts(), model, released, lacking, offset)
+        return self._told(known.index, known.counts(), model, released, lacking, offset, known.followed())
 
     def _told(
         self,
@@ -450,6 +464,7 @@ class HeavyHitters(ListedOverTime):
         released: tuple[Stretch, ...],
         lacking: list[tuple[int, tuple[int, ...]]],
         offset: int,
+        followed: npt.NDArray[np.int64] | None = None,
     ) -> Release:
         """What a tick publishes, given of every item the offset and the nodes that `Stretches.places` speaks of."""
         index = {place: at for at, place in enumerate(sorted({*lacking}))}
@@ -462,7 +477,21 @@ class HeavyHitters(ListedOverTime):
             threshold=self.threshold,
             offset=offset,
             places=np.array([index[place] for place in lacking], np.int32),
+            followed=followed,
+            over_time=self.over_time(self.tick),
         )
+
+    def over_time(self, t: int) -> OverTime:
+        """What the noise of counters is made of at tick t, for increases: of the oldest that there may be.
+
+        A counter that began later has less noise in every difference. Nodes and windows have no such law.
+        """
+        terms = None
+        if self.discovered is not None:
+            age = t if self._in_epochs else max(t - self.every, 0)
+            factor, sigma = self.discovered.factor, self.discovered.sigma
+            terms = tuple(Term(*term) for term in factor.tick_noises(age, sigma))
+        return OverTime(t, self.run_name, terms, rises=self.window is None)
 
     def error_model(self, t: int, listed: int = 1) -> ErrorModel:
         """How far counts of tick t may lie from the truth, of items that had no events before those they were found by.
@@ -503,6 +532,7 @@ class HeavyHitters(ListedOverTime):
         blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
         if self._last is not None:
             blobs["last"] = self._last.to_payload()
+        blobs |= self._saved_past()
         arrays: dict[str, npt.NDArray[np.int64]] = {}
         if self.discovered is not None:
             header["known"], arrays = self.discovered.saved()
@@ -525,6 +555,7 @@ class HeavyHitters(ListedOverTime):
             mechanism=header["mechanism"],
             base=header["base"],
             every=header.get("every"),
+            remember=header.get("remember", 0),
             ledger=ledger,
         )
         hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
@@ -545,6 +576,7 @@ class HeavyHitters(ListedOverTime):
         if hitters.discovered is not None:
             hitters.discovered.load(header["known"], arrays, hitters.tick)
         hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
+        hitters._load_past(blobs)
         return hitters
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel
+from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Histogram(ListedOverTime):
         max_weight: The largest weight of an item in an event, where items have weights: an event then raises at most
             max_items_per_event counts, by at most this. Noise grows with it.
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
+        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
         ledger, charge_id, source: As for `Counter`.
     """
 
@@ -131,11 +133,12 @@ class Histogram(ListedOverTime):
         margin: int | None = None,
         unit: Unit | None = None,
         max_weight: int = 1,
+        remember: int = 0,
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
     ) -> None:
-        super().__init__(horizon, budget, ledger, charge_id, source)
+        super().__init__(horizon, budget, ledger, charge_id, source, remember)
         self._domain = None if domain is None else _checked_domain(domain)
         self.max_items_per_event = (
             None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
@@ -184,7 +187,8 @@ class Histogram(ListedOverTime):
         people = {} if self._people is None else {"unit": self.unit}
         heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
         known = None if self._domain is None else self._domain.to_pylist()
-        return {"domain": known, **self._numbers(), **people, **heavy}
+        kept = {} if not self.remember else {"remember": self.remember}
+        return {"domain": known, **self._numbers(), **people, **heavy, **kept}
 
     def _numbers(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _NUMBERS}
@@ -429,6 +433,11 @@ class Histogram(ListedOverTime):
         self.tick += 1
         self._last = self._publish(where, noisy)
 
+    def over_time(self, t: int) -> OverTime:
+        """What the noise of tick t is made of, for increases."""
+        terms = self._scheme.tick_noises(whole_number("t", t, 1, self.horizon))
+        return OverTime(t, self.run_name, None if terms is None else tuple(Term(*term) for term in terms))
+
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
         ranks = np.empty(len(self._items), np.int64)
@@ -449,6 +458,7 @@ class Histogram(ListedOverTime):
             self.error_model(self.tick, len(where)),
             threshold=self._scheme.threshold,
             counted="people" if self._people is not None else "weights" if self.max_weight > 1 else "events",
+            over_time=self.over_time(self.tick),
         )
         return result if self.k is None else result.head(self.k)
 
@@ -464,7 +474,7 @@ class Histogram(ListedOverTime):
             "max_weight": self.max_weight,
         }
         arrays = {"total": self._total, **{f"scheme.{name}": array for name, array in self._scheme.arrays().items()}}
-        blobs = {} if self._last is None else {"last": self._last.to_payload()}
+        blobs = {**({} if self._last is None else {"last": self._last.to_payload()}), **self._saved_past()}
         if self._people is not None:
             people, more, pieces = self._people.saved()
             header["people"] = people
@@ -491,6 +501,7 @@ class Histogram(ListedOverTime):
             **{name: header[name] for name in _NUMBERS},
             unit=User(header["people"]["most"]) if "people" in header else None,
             max_weight=header["max_weight"],
+            remember=header.get("remember", 0),
             ledger=ledger,
             source=source,
         )
@@ -515,6 +526,7 @@ class Histogram(ListedOverTime):
             )
         histogram._scheme.load(parts["scheme"], len(histogram._total), histogram.tick)
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
+        histogram._load_past(blobs)
         return histogram
 
     def __repr__(self) -> str:

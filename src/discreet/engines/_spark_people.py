@@ -71,16 +71,24 @@ class SparkPeople(People):
         self._crowds.unpersist()
 
     def discovery_weights(self, most_items: int) -> Counts:
-        look = tasks.FindWeights(self._rows, self._key, most_items, self._kind)
-        found = self._crowds.mapInArrow(look, f"item {_spark_name(self._kind)}, weight long")
-        table = collected(found.groupBy("item").agg(F.sum("weight").alias("weight")))
+        table = self._weights(tasks.FindWeights(self._rows, self._key, most_items, self._kind))
         refused = table.filter(table.column("item").is_null()).column("weight")
         if len(refused):
             raise DataError(tasks.REFUSED[min(refused[0].as_py(), 1)])
-        # In the order of the items, so that nothing depends on which task was done first.
-        table = table.sort_by("item")
         self._names = table.column("item").combine_chunks().cast(self._kind)
         return np.asarray(table.column("weight").to_numpy(), dtype=np.int64)
+
+    def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
+        least = int(aims.min(initial=1 << 62))
+        more = np.flatnonzero(aims > least)  # few of them: only these go to the executors
+        look = tasks.AimWeights(self._key, most_items, self._kind, self.items(more), aims[more], least)
+        # Everything that took part has a weight again, and is in the same place.
+        return np.asarray(self._weights(look).column("weight").to_numpy(), dtype=np.int64)
+
+    def _weights(self, look: tasks.FindWeights | tasks.AimWeights) -> pa.Table:
+        """Items and weights, in the order of the items: nothing depends on which task was done first."""
+        found = self._crowds.mapInArrow(look, f"item {_spark_name(self._kind)}, weight long")
+        return collected(found.groupBy("item").agg(F.sum("weight").alias("weight"))).sort_by("item")
 
     def items(self, places: Counts) -> pa.Array:
         assert self._names is not None

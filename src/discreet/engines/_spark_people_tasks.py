@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from discreet import _native
 from discreet.engines._spark_tasks import Batches, read_items, written
+from discreet.engines.exact_people import present_pairs, taking_part
 from discreet.engines.numbers import Numbers
 from discreet.summaries.people import LENGTH, MOST_ROWS, Counts
 
-__all__ = ["CROWD", "REFUSED", "Crowds", "FindLengths", "FindSums", "FindWeights"]
+__all__ = ["CROWD", "REFUSED", "AimWeights", "Crowds", "FindLengths", "FindSums", "FindWeights"]
 
 REFUSED = (
     'the columns of people and items have nulls; nulls="skip" leaves those rows out',
@@ -123,14 +124,19 @@ def _refused(reason: int) -> pa.RecordBatch:
 def _looks(batches: Batches, rows: bool) -> Iterator[tuple[_native.Pairs, pa.Array]]:
     """The crowds, each grouped and with the names of its items."""
     entry = _native.Pairs.Entry
+    for users, items, times, names in _read(batches):
+        pairs = _native.Pairs(entry.sums if rows else entry.present, LENGTH, MOST_ROWS if rows else 1, 1)
+        pairs.add(users, items, np.frombuffer(times, "<i8") if rows else None)
+        pairs.group()
+        yield pairs, names
+
+
+def _read(batches: Batches) -> Iterator[tuple[Numbered, Numbered, pa.Buffer, pa.Array]]:
+    """The crowds: users, items, how often, and the names of the items."""
     for batch in batches:
         for at in range(batch.num_rows):
             users, items, times, names = (batch.column(name)[at].as_buffer() for name in _CROWD.names)
-            pairs = _native.Pairs(entry.sums if rows else entry.present, LENGTH, MOST_ROWS if rows else 1, 1)
-            counted = np.frombuffer(times, "<i8") if rows else None
-            pairs.add(np.frombuffer(users, "<i4"), np.frombuffer(items, "<i4"), counted)
-            pairs.group()
-            yield pairs, read_items(names)
+            yield np.frombuffer(users, "<i4"), np.frombuffer(items, "<i4"), times, read_items(names)
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,30 @@ class FindWeights:
             weights = np.frombuffer(pairs.discovery(self.most_items, numbers.hashes()), np.int64)
             part = np.flatnonzero(weights)
             columns = [names.take(pa.array(part)).cast(self.kind), pa.array(weights[part])]
+            yield pa.record_batch(columns, names=["item", "weight"])
+
+
+@dataclass(frozen=True)
+class AimWeights:
+    """The same where people give more to some items: `aimed` have weights of their own, all others `least`."""
+
+    key: int
+    most_items: int
+    kind: pa.DataType
+    aimed: pa.Array
+    aims: Counts
+    least: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for users, items, _, names in _read(batches):
+            numbers = Numbers("items", seed=self.key)
+            numbers.numbers(names)
+            pairs = present_pairs([taking_part(users, items, numbers.hashes(), self.most_items)], 1)
+            found = np.asarray(pc.fill_null(pc.index_in(names, value_set=self.aimed.cast(names.type)), -1), np.int64)
+            aims = np.append(self.aims, self.least)[found]
+            sums = np.frombuffer(pairs.scaled_sums(np.arange(len(names), dtype=np.int32), aims, 1.0), np.int64)
+            part = np.flatnonzero(sums)
+            columns = [names.take(pa.array(part)).cast(self.kind), pa.array(sums[part])]
             yield pa.record_batch(columns, names=["item", "weight"])
 
 

@@ -18,7 +18,7 @@ from discreet.engines.numbers import NumberedRows, Numbers
 from discreet.engines.private_folder import PrivateFolder
 from discreet.errors import DataError, DiscreetError
 from discreet.summaries.memory import Memory
-from discreet.summaries.people import LENGTH, Counts
+from discreet.summaries.people import LENGTH, Counts, Holdings
 
 try:
     import duckdb
@@ -28,6 +28,7 @@ except ImportError as error:
 __all__ = ["DuckPeople"]
 
 _OWN_SHARE = 2 / 3  # of the memory, at most: for the names; DuckDB has the rest
+_BATCH = 1 << 20  # rows that are fetched at once
 
 
 class DuckPeople(OpenPeople):
@@ -50,6 +51,7 @@ class DuckPeople(OpenPeople):
         self._memory = memory
         self._folder = PrivateFolder()
         self._chosen: bytes | None = None
+        self._part = ""  # selects the pairs that take part in discovery
         self._connection = duckdb.connect(":memory:", config={"temp_directory": str(self._folder.path)})
         self._run("SET preserve_insertion_order = false; SET autoinstall_known_extensions = false")
         self._limit((1 - _OWN_SHARE) * memory.room)
@@ -122,12 +124,9 @@ class DuckPeople(OpenPeople):
             )
 
     def discovery_weights(self, most_items: int) -> Counts:
-        weight = f"trunc({LENGTH - 1} / sqrt({{}}))::BIGINT"
         with _translated(self._memory):
             self._run("CREATE OR REPLACE TEMP TABLE person AS SELECT u, count(*) AS d FROM pairs GROUP BY u")
-            parts = [
-                f"SELECT i, {weight.format('d::DOUBLE')} AS w FROM pairs JOIN person USING (u) WHERE d <= {most_items}"
-            ]
+            pairs = f"SELECT u, i, d FROM pairs JOIN person USING (u) WHERE d <= {most_items}"
             if self._first(f"SELECT count(*) FROM person WHERE d > {most_items}"):
                 # Which items of a person take part depends on that person and a fresh key alone: on the items
                 # themselves, and not on their numbers, which depend on everybody's rows.
@@ -139,23 +138,54 @@ class DuckPeople(OpenPeople):
                     self._connection.unregister("keys")
                     key, joined = "key", "JOIN item_key USING (i)"
                 # With what the person's items hash to together: people with other items choose anew.
-                keyed = f"SELECT u, i, {key} AS key FROM pairs JOIN person USING (u) {joined} WHERE d > {most_items}"
+                keyed = f"SELECT u, i, d, {key} AS key FROM pairs JOIN person USING (u) {joined} WHERE d > {most_items}"
                 salted = f"SELECT *, bit_xor(key) OVER (PARTITION BY u) AS own FROM ({keyed})"
-                ranked = f"SELECT i, row_number() OVER (PARTITION BY u ORDER BY hash(key, own), i) AS r FROM ({salted})"
-                parts.append(
-                    f"SELECT i, {weight.format(f'{most_items}::DOUBLE')} AS w FROM ({ranked}) WHERE r <= {most_items}"
+                order = "row_number() OVER (PARTITION BY u ORDER BY hash(key, own), i)"
+                self._run(
+                    "CREATE OR REPLACE TEMP TABLE choice AS "
+                    f"SELECT u, i, d FROM (SELECT *, {order} AS r FROM ({salted})) WHERE r <= {most_items}"
                 )
+                pairs = f"{pairs} UNION ALL SELECT u, i, d FROM choice"
+            self._part = pairs
+            weight = f"trunc({LENGTH - 1} / sqrt(least(d, {most_items})::DOUBLE))::BIGINT"
             # In the order of the items, so that a place does not depend on how the work was split.
             self._run(
                 "CREATE OR REPLACE TEMP TABLE items AS SELECT i, h, row_number() OVER (ORDER BY i) - 1 AS place FROM "
-                f"(SELECT i, sum(w)::BIGINT AS h FROM ({' UNION ALL '.join(parts)}) GROUP BY i)"
+                f"(SELECT i, sum({weight})::BIGINT AS h FROM ({pairs}) GROUP BY i)"
             )
             return self._counts("SELECT h FROM items ORDER BY place")["h"]
+
+    def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
+        self._chosen = None
+        with self._wanted(np.arange(len(aims)), aims):
+            weighed = "SELECT i, index, weight FROM items JOIN wanted USING (place)"
+            self._make_vectors(f"SELECT u, index, weight AS v FROM ({self._part}) JOIN ({weighed}) USING (i)")
+        return self._sums(len(aims), 1.0)
 
     def items(self, places: Counts) -> pa.Array:
         with self._wanted(places):
             found = self._counts("SELECT items.i FROM wanted JOIN items USING (place) ORDER BY wanted.index")["i"]
         return self._items.values(found)
+
+    def holdings(self, places: Counts) -> Iterator[Holdings]:
+        with self._wanted(places):
+            self._run(
+                "CREATE OR REPLACE TEMP TABLE held AS SELECT u, index FROM pairs "
+                "JOIN (SELECT i, index FROM items JOIN wanted USING (place)) USING (i)"
+            )
+        with _translated(self._memory):
+            rest: tuple[Counts, Counts] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+            sql = "SELECT u, index FROM held ORDER BY u, index"
+            for batch in self._connection.sql(sql).to_arrow_reader(_BATCH):
+                columns = (np.asarray(batch.column(name), np.int64) for name in (0, 1))
+                people, indices = (np.concatenate(parts) for parts in zip(rest, columns, strict=True))
+                # The last person may go on in the next batch.
+                start = int(np.searchsorted(people, people[-1])) if len(people) else 0
+                rest = people[start:], indices[start:]
+                if start:
+                    yield _sizes(people[:start]), indices[:start]
+            if len(rest[0]):
+                yield _sizes(rest[0]), rest[1]
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
         self._choose(places, weights)
@@ -166,31 +196,36 @@ class DuckPeople(OpenPeople):
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
         self._choose(places, weights)
+        return self._sums(len(places), longest)
+
+    def _sums(self, size: int, longest: float) -> Counts:
+        """The sums of the vectors for which there are tables, scaled."""
         entry = f"trunc({LENGTH - 1}::DOUBLE * v / greatest(sqrt(q::DOUBLE), {float(longest)!r}::DOUBLE))::BIGINT"
         with _translated(self._memory):
             found = self._counts(
                 f"SELECT index, sum({entry})::BIGINT AS s FROM chosen JOIN long USING (u) WHERE q > 0 GROUP BY index"
             )
-        sums = np.zeros(len(places), np.int64)
+        sums = np.zeros(size, np.int64)
         sums[found["index"]] = found["s"]
         return sums
 
     def _choose(self, places: Counts, weights: Counts) -> None:
-        """Make the tables of the vectors over these items: their entries, and every person's squared length."""
+        """Make the tables of the vectors over these items, unless they are there."""
         asked = places.tobytes() + weights.tobytes()
         if self._chosen == asked:
             return
         value = f"least(n, {self._most}) * weight"
         with self._wanted(places, weights):
-            self._run(
-                f"CREATE OR REPLACE TEMP TABLE chosen AS SELECT u, index, {value} AS v FROM pairs "
-                "JOIN (SELECT i, index, weight FROM items JOIN wanted USING (place)) USING (i)"
-            )
-            self._run(
-                "CREATE OR REPLACE TEMP TABLE long AS "
-                "SELECT u, sum(v::HUGEINT * v)::HUGEINT AS q FROM chosen GROUP BY u"
-            )
+            weighed = "SELECT i, index, weight FROM items JOIN wanted USING (place)"
+            self._make_vectors(f"SELECT u, index, {value} AS v FROM pairs JOIN ({weighed}) USING (i)")
         self._chosen = asked
+
+    def _make_vectors(self, entries: str) -> None:
+        """The tables of vectors: their entries, and every person's squared length."""
+        self._run(f"CREATE OR REPLACE TEMP TABLE chosen AS {entries}")
+        self._run(
+            "CREATE OR REPLACE TEMP TABLE long AS SELECT u, sum(v::HUGEINT * v)::HUGEINT AS q FROM chosen GROUP BY u"
+        )
 
     @contextmanager
     def _wanted(self, places: Counts, weights: Counts | None = None) -> Iterator[None]:
@@ -202,6 +237,11 @@ class DuckPeople(OpenPeople):
                 yield
         finally:
             self._connection.unregister("wanted")
+
+
+def _sizes(people: Counts) -> Counts:
+    """How many rows each person has, of people in order."""
+    return np.diff(np.flatnonzero(np.diff(people, prepend=people[0] - 1, append=people[-1] + 1)))
 
 
 def _popped(taken: deque[NumberedRows]) -> Iterator[NumberedRows]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -62,26 +64,47 @@ _AS_JSON = {"timestampFormat": _TIME, "timestampNTZFormat": _TIME, "timeZone": "
 _KINDS = {"string": pa.large_string(), "binary": pa.large_binary(), "long": pa.int64()}
 
 
+def _also_in_former_words(*places: str) -> Callable[[Callable[..., Release]], Callable[..., Release]]:
+    """Let a function take its arguments also as the version before had them, in these places, and say so."""
+    names = {"user_column": "user", "stream_length": "length"}
+
+    def decorate(function: Callable[..., Release]) -> Callable[..., Release]:
+        @wraps(function)
+        def call(dataframe: Any, *given: Any, **words: Any) -> Release:
+            former = [name for name in names if name in words]
+            if former or (given and isinstance(given[0], str)):
+                told = ", ".join(f"{name} is now called {names[name]}" for name in former) or "give column by its name"
+                warn(f"spark.{function.__name__}: {told}", DeprecationWarning, stacklevel=2)
+            if given and isinstance(given[0], str):
+                words, given = {**dict(zip(places, given, strict=False)), **words}, ()
+            return function(dataframe, *given, **{names.get(name, name): value for name, value in words.items()})
+
+        return call
+
+    return decorate
+
+
+@_also_in_former_words("column", "k", "budget", "plan", "unit")
 def top_k(
     dataframe: Any,
-    column: str,
     k: int,
     budget: Budget,
-    plan: str = "auto",
-    unit: Unit | None = None,
     *,
+    column: str,
     user: str | None = None,
+    unit: Unit | None = None,
     max_items: int | None = None,
     count: str = "users",
-    user_column: str | None = None,
+    pairs: bool | int | None = None,
+    plan: str = "auto",
     capacity: int | None = None,
     memory: str | None = None,
     partitions: int | None = None,
+    length: int | None = None,
+    shuffle_limit: int | None = None,
     nulls: str = "error",
     ledger: Account | None = None,
     charge_id: str | None = None,
-    stream_length: int | None = None,
-    shuffle_limit: int | None = None,
     source: RandomSource | None = None,
 ) -> Release:
     """The most frequent items of a column, privately: at most k of them, largest noisy count first.
@@ -100,49 +123,56 @@ def top_k(
 
     Args:
         dataframe: A Spark data frame.
-        column: Its column of strings, bytes or whole numbers; or of arrays of them, one row a user.
         k: How many items to list at most.
         budget: What the release may spend.
-        plan: "auto", "shuffle" or "merge".
-        unit: Whose presence is hidden; `Event()` by default. `User(m)` without `user_column` is group privacy: the
-            caller sees to it that no user has more than m rows.
-        user: The column that says whose row it is: protects people, and nobody has to say how many items they have.
+        column: Column of strings, bytes or whole numbers; or of arrays of them, one row a user.
+        user: Column that says whose row it is: hides people, and nobody has to say how many items they have. With
+            `unit=User(m)` sketches count instead: of a user's different items a uniform random sample of m, each once.
+        unit: Whose presence is hidden; `Event()` by default. `User(m)` without `user` is group privacy: the caller sees
+            to it that no user has more than m rows.
         max_items: As for `discreet.top_k`; so is `count`.
-        user_column: For the sketches, with `unit=User(m)`: the column that says whose row it is. Of a user's different
-            items a uniform random sample of m counts, each once.
+        pairs: Refused: Spark does not count what people have together.
+        plan: "auto", "shuffle" or "merge".
         capacity: The counters of each sketch; by default chosen from public numbers: 65,536, which take memory as items
             come, of up to 256 sketches.
         memory: In place of `capacity`: a size such as "2GB" for the Python process of a task; a sketch has as many
             counters as it has room for. For plans whose noise does not grow with them.
         partitions: How many sketches; by default as many as the cluster runs tasks at once, at least 2. Public.
+        length: A public number, at least as many as there are events. See docs/privacy/units.md.
+        shuffle_limit: For "auto": the most bytes that a shuffle may move; by default 128 GiB a partition.
         nulls: "error" refuses nulls, "skip" leaves rows with them out.
         ledger: The account that pays, after the column was read and before noise is drawn.
         charge_id: Names the charge. Repeating an id returns the release stored under it and reads nothing. If the
             cluster fails after the charge, a repetition with the same id is not charged again.
-        stream_length: A public number, at least as many as there are events. See docs/privacy/units.md.
-        shuffle_limit: For "auto": the most bytes that a shuffle may move; by default 128 GiB a partition.
         source: For tests and audits only. A release made with a seeded source is NOT private and says so.
     """
     k = whole_number("k", k)
+    if pairs:
+        raise ParameterError(
+            "pairs are not counted on Spark: write the columns of people and items to Parquet, and give that to "
+            "discreet.top_k, which counts on disk what does not fit in memory"
+        )
     question = question_of(
         "top on Spark", column=column, k=k, plan=plan, unit=None if unit is None else unit.to_dict(), user=user,
-        max_items=max_items, count=count, user_column=user_column, capacity=capacity, memory=memory,
-        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+        max_items=max_items, count=count, capacity=capacity, memory=memory, partitions=partitions, nulls=nulls,
+        length=length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
     payer = Payer(ledger, charge_id, source)
     stored: Release | None = payer.stored(budget, question)
     if stored is not None:
         return stored
-    if user is not None:
-        others = (unit, user_column, capacity, memory, partitions, stream_length)
-        if plan != "auto" or any(value is not None for value in others):
-            raise ParameterError("user protects people by itself: leave plan, unit and the options of sketches out")
+    if user is not None and unit in (None, User()):
+        if plan != "auto" or any(value is not None for value in (capacity, memory, partitions, length)):
+            raise ParameterError(
+                "user hides people without sketches: leave out plan, capacity, memory, partitions and length, or give "
+                "unit=dc.User(m)"
+            )
         return _top_k_of_people(dataframe, column, user, k, budget, max_items, count, nulls, payer, question)
     if max_items is not None or count != "users":
         raise ParameterError("max_items and count are for people: give user, the column that says whose row it is")
     request = _Request.checked(
-        dataframe, column, k, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
-        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+        dataframe, column, k, budget, plan, unit, user=user, capacity=capacity, memory=memory,
+        partitions=partitions, nulls=nulls, length=length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
     return request.run(payer, k, question).head(k)
 
@@ -177,32 +207,33 @@ def _top_k_of_people(
         return drawn
 
 
+@_also_in_former_words("column", "budget", "plan", "unit")
 def release(
     dataframe: Any,
-    column: str,
     budget: Budget,
-    plan: str = "auto",
-    unit: Unit | None = None,
     *,
-    user_column: str | None = None,
+    column: str,
+    user: str | None = None,
+    unit: Unit | None = None,
+    plan: str = "auto",
     capacity: int | None = None,
     memory: str | None = None,
     partitions: int | None = None,
+    length: int | None = None,
+    shuffle_limit: int | None = None,
     nulls: str = "error",
     ledger: Account | None = None,
     charge_id: str | None = None,
-    stream_length: int | None = None,
-    shuffle_limit: int | None = None,
     source: RandomSource | None = None,
 ) -> Release:
     """Everything of a column that passes the threshold, as a private histogram. The arguments are those of `top_k`."""
     request = _Request.checked(
-        dataframe, column, 100, budget, plan, unit, user_column=user_column, capacity=capacity, memory=memory,
-        partitions=partitions, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+        dataframe, column, 100, budget, plan, unit, user=user, capacity=capacity, memory=memory,
+        partitions=partitions, nulls=nulls, length=length, shuffle_limit=shuffle_limit,
     )  # fmt: skip
     question = question_of(
         "release on Spark", column=column, plan=plan, unit=None if unit is None else unit.to_dict(),
-        user_column=user_column, nulls=nulls, stream_length=stream_length, shuffle_limit=shuffle_limit,
+        user=user, nulls=nulls, length=length, shuffle_limit=shuffle_limit,
         sizes=request.sizes,
     )  # fmt: skip
     return request.run(Payer(ledger, charge_id, source), None, question)
@@ -218,7 +249,7 @@ class _Request:
     nested: bool
     budget: Budget
     unit: Unit
-    user_column: str | None
+    user: str | None
     nulls: str
     plan: SparkPlan
     sizes: dict[str, object]  # what was said of capacity, partitions and memory
@@ -233,12 +264,12 @@ class _Request:
         plan: str,
         unit: Unit | None,
         *,
-        user_column: str | None = None,
+        user: str | None = None,
         capacity: int | None = None,
         memory: str | None = None,
         partitions: int | None = None,
         nulls: str = "error",
-        stream_length: int | None = None,
+        length: int | None = None,
         shuffle_limit: int | None = None,
     ) -> _Request:
         if not (hasattr(dataframe, "mapInArrow") and hasattr(dataframe, "schema")):
@@ -254,15 +285,13 @@ class _Request:
         if nulls not in ("error", "skip"):
             raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
         kind, nested = item_type(dataframe, column)
-        if user_column is not None:
-            _field(dataframe, user_column)
-        if nested and user_column is not None:
-            raise ParameterError("a column of arrays has one row a user: leave user_column out")
+        if user is not None:
+            _field(dataframe, user)
+        if nested and user is not None:
+            raise ParameterError("a column of arrays has one row a user: leave user out")
         if nested and plan == "shuffle":
-            raise ParameterError(
-                "a column of arrays is released by the merge plan; explode it and name the user_column"
-            )
-        users = nested or user_column is not None
+            raise ParameterError("a column of arrays is released by the merge plan; explode it and name the user")
+        users = nested or user is not None
         if users:
             needs_users(unit)
         sizes: dict[str, object] = {"capacity": capacity, "partitions": partitions}
@@ -271,7 +300,7 @@ class _Request:
         if partitions is None:
             partitions = parallelism(dataframe.sparkSession)
         plans = spark_plans(
-            budget, k=k, unit=unit, length=stream_length, partitions=partitions, capacity=capacity, memory=memory,
+            budget, k=k, unit=unit, length=length, partitions=partitions, capacity=capacity, memory=memory,
             users=users,
         )  # fmt: skip
         if shuffle_limit is not None:
@@ -283,11 +312,11 @@ class _Request:
             raise ParameterError(
                 "memory says how many counters there are where they cost no noise: give capacity for sketches of users"
             )
-        return cls(dataframe, column, kind, nested, budget, unit, user_column, nulls, chosen, sizes)
+        return cls(dataframe, column, kind, nested, budget, unit, user, nulls, chosen, sizes)
 
     def run(self, payer: Payer, k: int | None, question: Mapping[str, object]) -> Release:
         """Read, charge, draw, fetch the names, store, return."""
-        bounded = self.user_column is not None or (self.nested and isinstance(self.plan.mechanism, UserSketch))
+        bounded = self.user is not None or (self.nested and isinstance(self.plan.mechanism, UserSketch))
         prepared = Prepared(self.plan.mechanism, self.budget, bounded=bounded)
         bill = prepared.bill(question, ", on Spark" if k is None else f", on Spark, the {k} largest")
         if is_stored(payer.account, payer.charge_id):
@@ -296,7 +325,7 @@ class _Request:
         held = self._held().persist(self._storage())
         try:
             withheld = Withheld.collected(held, self.plan)
-            columns = {"item": self.column, "user": self.user_column}
+            columns = {"item": self.column, "user": self.user}
             said = {**prepared.chosen, "nulls": self.nulls, "partitions": self.plan.partitions}
             drawn: Release = payer.pay(
                 bill,
@@ -341,9 +370,9 @@ class _Request:
         if self.nested:
             return self.dataframe.select(value.cast(T.ArrayType(_spark_type(self.kind))).alias("item"))
         value = value.cast(self.kind)
-        if self.user_column is None:
+        if self.user is None:
             return self.dataframe.select(value.alias("item"))
-        user = F.col(_quoted(self.user_column))
+        user = F.col(_quoted(self.user))
         # A row without a user becomes a null item, so that there is one place where nulls are noticed.
         pairs = self.dataframe.select(user.alias("user"), F.when(user.isNotNull(), value).alias("item"))
         if self.nulls == "skip":
@@ -368,7 +397,7 @@ class _Request:
         """What the guarantee rests on beside the mechanism: streams that are neighbours, row by row."""
         if self.plan.plan == "shuffle":
             return ()  # an item's shard, and its place in it, are functions of the item
-        if self.user_column is not None:
+        if self.user is not None:
             return ()  # a user's partition, and the order of users in it, are functions of the user
         return ("which rows Spark reads together, and in which order, does not depend on another row's presence",)
 

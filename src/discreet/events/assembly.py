@@ -25,7 +25,7 @@ from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of, skip_nulls
-from discreet.events.times import NOT_A_TIME
+from discreet.events.times import NOT_A_TIME, whole_seconds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,6 +69,7 @@ class Wanted:
         bad_rows: So do those that cannot be read, or hold what cannot be an item.
         lists: Whether items come in lists, one row a person; None lets the type tell, of JSON lines the first row.
         numbers: Whether the column holds numbers ("value") instead of items.
+        times: Whether these numbers are times, as whole seconds from 1970: dates, timestamps, ISO 8601 or seconds.
         plain: Whether items of types that no summary knows are refused.
         universe: Items of files are written as its elements are: numbers in text are text. What cannot be is left out.
     """
@@ -84,6 +85,7 @@ class Wanted:
     bad_rows: str = "skip"
     lists: bool | None = None
     numbers: bool = False
+    times: bool = False
     plain: bool = False
     universe: Any = None
 
@@ -168,6 +170,7 @@ class Rows:
         self.watch: Callable[[int], object] = lambda rows: None
         self._wanted, self.nulls = wanted, wanted.nulls
         self._assembler = Assembler(wanted.roles, wanted.nulls == "skip", wanted.bad_rows == "skip")
+        self._assembler.times = wanted.times
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
@@ -318,6 +321,7 @@ class Assembler:
             one row must not decide for others.
         check_text: Whether the reader has not made sure yet that text is UTF-8.
         longest: How many bytes an item may have.
+        times: Whether values are times.
         bad_rows: How many rows were left out. NOT PRIVATE.
         first_bad: Where the first of them was, if that is known. NOT PRIVATE.
         line_of: The line of a row of the next batch, where the reader reads lines.
@@ -327,7 +331,7 @@ class Assembler:
         self.names = names
         self.keys: Keys | None = None
         self.has_schema, self.check_text, self.longest = True, False, DEFAULT_MAX_KEY_BYTES
-        self.bad_rows = 0
+        self.times, self.bad_rows = False, 0
         self.first_bad: str | None = None
         self.line_of: Callable[[int], int] | None = None
         self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
@@ -354,7 +358,8 @@ class Assembler:
         kinds = [kind_of(array.type, lists=of == "item") for of, array in zip(self.names, arrays, strict=True)]
         for of, array, kind in zip(self.names, arrays, kinds, strict=True):
             if of == "value":
-                check_amounts(array, source)
+                if not self.times:
+                    check_amounts(array, source)
             elif kind is None and (of == "item" or pa.types.is_nested(array.type)):
                 raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
         if self.has_schema and self.names[0] == "item":
@@ -444,11 +449,13 @@ class Assembler:
         return batch
 
     def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
-        """The batch with values that were text as numbers, without the rows whose value is none."""
-        if "value" not in self.names or is_amount(batch.column("value").type):
+        """The batch with values that were text, or times, as numbers, without the rows whose value is none."""
+        if "value" not in self.names or (is_amount(batch.column("value").type) and not self.times):
             return batch
-        values, good = amounts_of(batch.column("value"))
+        column = batch.column("value")
+        values, good = whole_seconds(column, source) if self.times else amounts_of(column)
         batch = batch.set_column(batch.num_columns - 1, "value", values)
         if good is None or good.all():
             return batch
-        return batch.filter(self._left_out(good, f"{source} has a value that is not a number"))
+        wrong = NOT_A_TIME if self.times else "a value that is not a number"
+        return batch.filter(self._left_out(good, f"{source} has {wrong}"))

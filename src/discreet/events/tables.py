@@ -127,10 +127,11 @@ class TableRows(Rows):
         value = wanted.columns[0] if wanted.numbers else wanted.value
         if wanted.numbers:
             self._order.reverse()  # whose it is comes first
-        time = None if wanted.every is None else wanted.by[0]
-        data, own = chosen(table, self._order, values=value, time=time, bad_items=wanted.bad_rows)
+        time = value if wanted.times else None if wanted.every is None else wanted.by[0]
+        numbers = None if wanted.times else value
+        data, own = chosen(table, self._order, values=numbers, time=time, bad_items=wanted.bad_rows)
         self._data, types = data, {name: data.schema.field(name).type for name in self._order}
-        if value is not None and not is_amount(types[value]) and not pa.types.is_null(types[value]):
+        if numbers is not None and not is_amount(types[numbers]) and not pa.types.is_null(types[numbers]):
             raise DataError("the column of values must hold numbers")
         if keyed or wanted.by:
             self.keys = self._assembler.keys = Keys(wanted.columns, wanted.by, groups=wanted.groups, every=wanted.every)

@@ -19,7 +19,7 @@ from discreet.events.items import of_numpy
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column", "times_of_objects"]
+__all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column", "times_of_objects", "whole_seconds"]
 
 NOT_A_TIME = "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999"
 YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970
@@ -137,6 +137,12 @@ def seconds_of_column(column: pa.Array) -> npt.NDArray[np.float64]:
     """The times of a column of text as seconds; not a number where there is none."""
     times = _of_texts(column)
     return np.where(times.good, times.whole + times.fraction, math.nan)
+
+
+def whole_seconds(column: pa.Array, source: str) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """The times of a column as whole seconds from 1970, rounded down, and which of them are times."""
+    times = _times(column, source)
+    return pa.array(times.whole), times.good
 
 
 def seconds_of(value: Any) -> float | None:

@@ -7,13 +7,16 @@ c/32)), so that the product is the weight. The class may be computed in floating
 enough: the acceptance makes up for what it lacks, exactly. It lacks at most 1 but for rounding, except in the last
 class, which holds everything lighter than exp(-64) and is next to never drawn: one attempt is nearly always enough.
 
+Blocks of many items of nearly equal weight (`select_block`) have their sizes in place of ones: a class is drawn in
+proportion to what its blocks hold, a place uniformly in it, and it is accepted by the exact weight of the item there.
+
 For more than one selection an item that was selected before is rejected: the next item then follows the law over those
 left. Where the selected hold most of the weight they are taken out and the classes are made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -24,7 +27,7 @@ from discreet.noise.laws import NativeSource
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["select"]
+__all__ = ["select", "select_block"]
 
 _CLASSES = 32  # for each factor of e
 _LIGHT = 64  # items lighter than exp(-64) share one class
@@ -55,6 +58,71 @@ def select(source: NativeSource, scores: npt.NDArray[np.int64], rate: Fraction, 
     return order[selected]
 
 
+def select_block(
+    source: NativeSource,
+    lower: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+    exponent: Callable[[int, int], Fraction],
+) -> tuple[int, int]:
+    """(block, place in it) of one item of all blocks, with probability proportional to exp(-exponent(block, place)).
+
+    Args:
+        source: Where the random words come from.
+        lower: For each block a number from 0 on that no exponent of its items is below. The closer, the faster.
+        sizes: How many items each block has; fewer than 2^63 in all.
+        exponent: The exact one of an item.
+    """
+    classes = np.floor(np.minimum(lower * (_CLASSES * (1 - 2.0**-48)), _LIGHT * _CLASSES)).astype(np.int64)
+    order = np.argsort(classes, kind="stable")
+    order = order[sizes[order] > 0]
+    first = np.flatnonzero(np.diff(classes[order], prepend=-1))
+    ends = np.cumsum(sizes[order])
+    held = np.diff(ends[np.append(first[1:], len(order)) - 1], prepend=0)
+    law = _ClassLaw(held.tolist(), classes[order][first].tolist())
+    while True:
+        h = law.draw(source)
+        before = int(ends[first[h] - 1]) if first[h] else 0
+        place = before + int(source.native.uniform_integers(law.sizes[h], 1)[0])
+        position = int(np.searchsorted(ends, place, side="right"))
+        block = int(order[position])
+        inside = place - int(ends[position]) + int(sizes[block])
+        x = exponent(block, inside) - Fraction(law.classes[h], _CLASSES)
+        if x < 0:
+            raise ArithmeticError("a block's lower bound is above the exponent of one of its items")
+        if x == 0 or is_below(lambda bits, x=x: exp_minus(x, bits), source):  # type: ignore[misc]
+            return block, inside
+
+
+class _ClassLaw:
+    """Draws the number of a class in proportion to its size times exp(-class/32), by exact inversion."""
+
+    def __init__(self, sizes: list[int], classes: list[int]) -> None:
+        self.sizes, self.classes = sizes, classes
+        self._tables: dict[int, list[int]] = {}
+
+    def draw(self, source: NativeSource) -> int:
+        return invert(self._table, source)
+
+    def _table(self, bits: int) -> list[int]:
+        if bits not in self._tables:
+            self._tables[bits] = table(self._cumulative, bits)
+        return self._tables[bits]
+
+    def _cumulative(self, bits: int) -> Iterator[tuple[int, int]]:
+        sums, total, last = [], (0, 0), 0
+        weight, factors = (1 << bits, 1 << bits), {0: (1 << bits, 1 << bits)}
+        for size, number in zip(self.sizes, self.classes, strict=True):
+            step, last = number - last, number
+            if step not in factors:
+                factors[step] = exp_minus(Fraction(step, _CLASSES), bits)
+            weight = weight[0] * factors[step][0] >> bits, -(-weight[1] * factors[step][1] >> bits)
+            total = total[0] + size * weight[0], total[1] + size * weight[1]
+            sums.append(total)
+        for low, high in sums[:-1]:
+            yield (low << bits) // total[1], min(1 << bits, -(-(high << bits) // total[0]))
+        yield 1 << bits, 1 << bits
+
+
 class _Classes:
     """Draws a position in proportion to exp(-class/32), from those not taken when it was made.
 
@@ -70,36 +138,16 @@ class _Classes:
         classes = ((gaps[self._heavy] - gaps[start]) * per_gap).astype(np.int64)
         first = np.flatnonzero(np.diff(classes, prepend=-1))
         self._first = first.tolist()
-        self._size = np.diff(first, append=len(classes)).tolist()
-        self._class = classes[first].tolist()
+        sizes, numbers = np.diff(first, append=len(classes)).tolist(), classes[first].tolist()
         if end < len(gaps):  # a last class for all light items, among them those taken
             self._first.append(end)
-            self._size.append(len(gaps) - end)
-            self._class.append(_LIGHT * _CLASSES)
+            sizes.append(len(gaps) - end)
+            numbers.append(_LIGHT * _CLASSES)
         self._light = end
-        self._tables: dict[int, list[int]] = {}
+        self._law = _ClassLaw(sizes, numbers)
 
     def draw(self, source: NativeSource) -> tuple[int, int]:
         """A position and its class."""
-        h = invert(self._table, source)
-        place = self._first[h] + int(source.native.uniform_integers(self._size[h], 1)[0])
-        return (place if self._first[h] == self._light else int(self._heavy[place])), self._class[h]
-
-    def _table(self, bits: int) -> list[int]:
-        if bits not in self._tables:
-            self._tables[bits] = table(self._cumulative, bits)
-        return self._tables[bits]
-
-    def _cumulative(self, bits: int) -> Iterator[tuple[int, int]]:
-        sums, total, last = [], (0, 0), 0
-        weight, factors = (1 << bits, 1 << bits), {0: (1 << bits, 1 << bits)}
-        for size, number in zip(self._size, self._class, strict=True):
-            step, last = number - last, number
-            if step not in factors:
-                factors[step] = exp_minus(Fraction(step, _CLASSES), bits)
-            weight = weight[0] * factors[step][0] >> bits, -(-weight[1] * factors[step][1] >> bits)
-            total = total[0] + size * weight[0], total[1] + size * weight[1]
-            sums.append(total)
-        for low, high in sums[:-1]:
-            yield (low << bits) // total[1], min(1 << bits, -(-(high << bits) // total[0]))
-        yield 1 << bits, 1 << bits
+        h = self._law.draw(source)
+        place = self._first[h] + int(source.native.uniform_integers(self._law.sizes[h], 1)[0])
+        return (place if self._first[h] == self._light else int(self._heavy[place])), self._law.classes[h]

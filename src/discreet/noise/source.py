@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from numbers import Rational, Real
@@ -277,6 +278,21 @@ class RandomSource:
         from discreet.noise.selection import select
 
         return select(self._source, array.astype(np.int64), rate, k)
+
+    def choose_in_blocks(
+        self,
+        lower: npt.NDArray[np.float64],
+        sizes: npt.NDArray[np.int64],
+        exponent: Callable[[int, int], Fraction],
+    ) -> tuple[int, int]:
+        """(block, place in it) of one item, with odds exp(-exponent(block, place)): the exponential mechanism.
+
+        For more items than can be listed: those of a block have exponents that are no less than its `lower`, a float
+        from 0 on. Exact, whatever these bounds are; the closer they are, the faster it is.
+        """
+        from discreet.noise.selection import select_block
+
+        return select_block(self._source, lower, sizes, exponent)
 
     def sample_without_replacement(self, population: int, count: int) -> Integers:
         """``count`` different integers from [0, population), each ordered choice equally likely."""

@@ -13,19 +13,16 @@ if TYPE_CHECKING:
     from discreet.questions.distinct import Distinct
     from discreet.questions.histogram import Histogram
     from discreet.questions.of_summary import release
-    from discreet.questions.plan_of_people import PeoplePlan, plan_people
-    from discreet.questions.plan_of_questions import QuestionPlan, plan_questions
-    from discreet.questions.plan_of_rows import Plan, plan
+    from discreet.questions.plan_of_people import plan_people
+    from discreet.questions.plan_of_questions import plan_questions
+    from discreet.questions.plan_of_rows import plan
     from discreet.questions.quantiles import Quantiles
     from discreet.questions.question import Question
     from discreet.questions.top import Top
 
 _WHERE = {
     "MECHANISMS": "questions.choose",
-    "PeoplePlan": "questions.plan_of_people",
-    "Plan": "questions.plan_of_rows",
     "Question": "questions.question",
-    "QuestionPlan": "questions.plan_of_questions",
     "answer": "questions.answer",
     "Count": "questions.count",
     "Distinct": "questions.distinct",
@@ -43,11 +40,8 @@ __all__ = [
     "Count",
     "Distinct",
     "Histogram",
-    "PeoplePlan",
-    "Plan",
     "Quantiles",
     "Question",
-    "QuestionPlan",
     "Top",
     "answer",
     "plan",

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["answer", "stands_for"]
 
 
+# Columns and k stand beside the other words, lists may be long, and the mechanism is in the guarantee.
+_TOLD_ELSEWHERE = frozenset({"k", "column", "by", "time", "user", "value", "universe", "groups", "mechanism"})
+
+
 def answer(question: Question, data: Any, budget: Budget, payer: Payer | None = None) -> Any:
     """Check, read, charge, draw, store, return.
 
@@ -32,16 +36,14 @@ def answer(question: Question, data: Any, budget: Budget, payer: Payer | None = 
     if stored is not None:
         return stored
     way = question.way(data, budget)
-    payer.check(budget)  # before reading, which may take long
+    payer.check(budget, way.cost)  # before reading, which may take long
     found = way.count()
     try:
         data.when_read()
         payer.when_read()
-        bill = Bill(budget, way.description, way.unit, None, way.hides, described)
+        bill = Bill(budget, way.description, way.unit, None, way.hides, described, way.cost)
         said = {**question.to_dict(), **data.described, **(way.chosen or {})}
-        told = {
-            name: value for name, value in said.items() if name not in ("k", "column", "by", "time", "user", "value")
-        }
+        told = {name: value for name, value in said.items() if name not in _TOLD_ELSEWHERE}
         asked = {"k": getattr(question, "k", None), "columns": question.columns, **told}
         return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), asked)
     finally:

@@ -50,7 +50,7 @@ class Count(Question):
             rows = data.all_rows(self) if self.column is None else data.rows(self, self.column, plain=True)
             return rows.number()
 
-        return Way(mechanism.name, unit, found, mechanism)
+        return Way(mechanism.name, unit, found, mechanism, cost=mechanism.cost)
 
 
 @function_of(Count, first=("budget",))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import WordError
+from discreet.errors import ParameterError, WordError
 
 if TYPE_CHECKING:
     from discreet.engines.sql import Query, WholeQuery
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.events.text import Dialect
     from discreet.questions.question import Question
 
-__all__ = ["Data", "data_of", "data_of_files"]
+__all__ = ["Data", "data_of", "read"]
 
 
 @dataclass(frozen=True)
@@ -97,42 +98,76 @@ def data_of(data: Any) -> Data:
     return Data(lambda: events)
 
 
-def data_of_files(
-    paths: tuple[str, ...],
+def read(
+    *paths: str | os.PathLike[str],
     format: str | None = None,
-    dialect: Dialect | None = None,
-    query: Query | WholeQuery | None = None,
+    header: bool = True,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    sql: str | None = None,
+    rows_of_the_result_are_the_events: bool = False,
     watch: Callable[[Rows], Callable[[], None]] = lambda rows: lambda: None,
 ) -> Data:
-    """Files, patterns and standard input ("-"), as `discreet.events.files.Files` reads them."""
+    """Files to ask a question of, read as the command line reads them.
+
+        pages = dc.read("logs/*.gz", format="combined")
+        dc.top_k(pages, 100, budget, column="path", user="host")
+
+    Nothing is read until a question is asked. A charge id stands for the names of the files, too, so that a repeated
+    question returns its stored answer after the files are gone.
+
+    Args:
+        paths: Files and patterns; "-" is standard input. None where the query names what it reads.
+        format: csv, tsv, jsonl, text, combined, common, parquet, arrow or baskets; by default the file tells.
+        header: csv and tsv: whether the first line names the columns. Otherwise they are called "1", "2", ...
+        delimiter: csv and tsv: what is between cells: one character, "tab" or "space".
+        quote: csv and tsv: what is around cells with a delimiter inside: one character, or "none".
+        sql: Read the result of this query, of which each row comes from one row of the input.
+        rows_of_the_result_are_the_events: Take rows of any result, also of joins and aggregates. The guarantee is then
+            about those rows, whatever they come from, and says so.
+        watch: For progress: called with the rows that are going to be read. What it returns is called at the end.
+    """
+    named = tuple(os.fspath(path) for path in paths)
+    whole = rows_of_the_result_are_the_events
+    if whole and sql is None:
+        raise WordError("{rows_of_the_result_are_the_events} needs {sql}")
+    dialect: Dialect | None = None
+    if (header, delimiter, quote) != (True, None, None):
+        from discreet.events.text import Dialect
+
+        dialect = Dialect(delimiter, '"' if quote is None else quote or "none", header)
+    query: Query | WholeQuery | None = None
+    assumed: tuple[str, ...] = ()
+    if sql is not None:
+        from discreet.engines.sql import ASSUMED, WholeQuery, select
+
+        query, assumed = (WholeQuery(sql), (ASSUMED,)) if whole else (select(sql), ())
+        if query.source is not None:
+            if named:
+                raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
+            named = (query.source,)
 
     def opened() -> Events:
         from discreet import _native
         from discreet.events.files import Files
 
         _native.keep_freed_memory()
-        return Files(paths, format=format, dialect=dialect, query=query)
+        return Files(named, format=format, dialect=dialect, query=query)
 
     def kept() -> list[str]:
         import glob
 
-        named = [path for name in paths for path in (name, *glob.glob(name, recursive=True))]
-        return [*named, *opened().files] if whole else named
+        found = [path for name in named for path in (name, *glob.glob(name, recursive=True))]
+        return [*found, *opened().files] if whole else found
 
-    whole = False
-    if query is not None:
-        from discreet.engines.sql import ASSUMED, WholeQuery
-
-        whole = isinstance(query, WholeQuery)
-    told = {"input_format": format, **({} if dialect is None else dialect.asked)}
-    told |= {} if query is None else {"sql": query.text}
-    told |= {"rows_of_the_result_are_the_events": True} if whole else {}
+    told = {"input_format": format, **({} if dialect is None else dialect.asked), "sql": query and query.text}
+    told |= {"rows_of_the_result_are_the_events": whole or None}
     rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
     return Data(
         opened,
         described={name: value for name, value in told.items() if value is not None},
-        secret={"files": list(paths)},
-        assumed=(ASSUMED,) if whole else (),
+        secret={"files": list(named)},
+        assumed=assumed,
         remarks=(rows,) if whole else (),
         lists=format == "baskets",
         are_files=True,

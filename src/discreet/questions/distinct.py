@@ -52,7 +52,8 @@ class Distinct(Question):
             pairs = Pairs(rows)
             return mechanism.count_of(pairs.people, pairs.items)
 
-        return Way(mechanism.name, mechanism.unit, found, of_lists(mechanism) if lists else mechanism)
+        draw, cost = of_lists(mechanism) if lists else mechanism, getattr(mechanism, "cost", None)
+        return Way(mechanism.name, mechanism.unit, found, draw, cost=cost)
 
 
 def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | None, confidence: float) -> Any:

@@ -93,7 +93,7 @@ def plan_people(
 def _row(mechanism: Any, people: int, size: float, beta: float) -> PeoplePlanRow:
     calibration = mechanism.calibration
     # The noise of both looks together, in people who have nothing else.
-    spread = Noise("gaussian", calibration.sigma_of(2 * mechanism.parts_of_a_look)).bound(2.0 * beta) / LENGTH
+    spread = Noise("gaussian", calibration.spread_of_both).bound(2.0 * beta) / LENGTH
     cut = calibration.threshold(second=True)
     found = math.ceil((cut + spread) * math.sqrt(size))
     # Counts: a vector of so many items is as long as the root of their number, if all of them are found.

@@ -23,8 +23,9 @@ class QuestionRow:
         hides: "a row" or "a person".
         command: That asks it.
         mechanism: That answers it.
-        noise: The law of its noise.
-        scale: The scale of Laplace noise, or sigma of Gaussian noise.
+        noise: The law of its noise, or "choice".
+        scale: The scale of Laplace noise, or sigma of Gaussian noise; of a choice, by how much a rank may differ for
+            odds of 1/e.
         error: With the plan's confidence the answer is off by no more; of quantiles, its rank.
     """
 
@@ -80,13 +81,11 @@ def plan_questions(
 
 
 def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: float) -> Iterator[QuestionRow]:
-    from discreet.central import CreditedDistinct, Grid, NoisyCount, QuantileTree, UniverseHistogram
-    from discreet.central.quantile_tree import VOTE
+    from discreet.central import CreditedDistinct, Grid, NoisyCount, UniverseHistogram
+    from discreet.questions.quantiles import mechanism_for
 
-    def row(
-        question: str, hides: str, command: str, made: Any, error: float, noise: Noise, unit: int = 1
-    ) -> QuestionRow:
-        return QuestionRow(question, hides, command, made.name, noise.law, float(noise.scale) / unit, error)
+    def row(question: str, hides: str, command: str, made: Any, error: float, noise: Noise) -> QuestionRow:
+        return QuestionRow(question, hides, command, made.name, noise.law, float(noise.scale), error)
 
     counts: list[tuple[str, str, str, NoisyCount]] = [
         ("how many rows", "a row", "count", NoisyCount(budget)),
@@ -106,7 +105,7 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
         of = "rows" if most is None else f"people, {most} items of each"
         yield row(f"each of {listed:,} items, {of}", hides, "histogram", each, each.error_bound(beta), each.noise)
     for hides, unit, rows in (("a row", Event(), None), ("a person", User(), max_rows)):
-        tree = QuantileTree(budget, Grid(0, 1), (0.5,), unit, rows)
+        made = mechanism_for(budget, Grid(0, 1), (0.5,), unit, rows)
         of = "rows" if rows is None else "people"
-        vote = 1 if rows is None else VOTE
-        yield row(f"rank of a quantile, {of}", hides, "quantiles", tree, tree.error_bound(beta), tree.noise, vote)
+        question, law, scale = f"rank of a quantile, {of}", *made.randomness
+        yield QuestionRow(question, hides, "quantiles", made.name, law, scale, made.error_bound(beta))

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import WordError
-from discreet.privacy.unit import Event, User
+from discreet.errors import ParameterError, WordError
+from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.ask import asked_of, by_place, function_of
 from discreet.questions.question import Question, Way
-from discreet.questions.words import Refusal, ValueKind, choice, column, needs, number_range, share, whole, word
+from discreet.questions.words import Refusal, ValueKind, choice, column, needs, share, whole, word
 
 if TYPE_CHECKING:
+    from discreet.central.quantile_choice import QuantileChoice
+    from discreet.central.quantile_grid import Grid, StepGrid
+    from discreet.central.quantile_tree import QuantileTree
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
     from discreet.releases.quantile_list import QuantileRelease
 
-__all__ = ["Quantiles", "quantiles"]
+__all__ = ["Quantiles", "mechanism_for", "quantiles"]
 
 _QUARTILES = (0.25, 0.5, 0.75)
 
@@ -29,42 +35,120 @@ def _shares(name: str, value: Any) -> Any:
     return tuple(value) if hasattr(value, "__iter__") else (value,)
 
 
+def _range() -> ValueKind:
+    """Two numbers, two dates or two times, which are public; of a question dates and times are written in ISO 8601."""
+    wanted = "must be two finite numbers, two dates (1998-04-22) or two times (1998-04-22T13:05), LOW and HIGH"
+
+    def check(name: str, value: Any) -> Any:
+        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
+            raise ParameterError(f"{name} must be two numbers, dates or times, LOW and HIGH, which are public")
+        ends = [end.item() if hasattr(end, "item") else end for end in value]  # of NumPy
+        if not any(isinstance(end, (str, datetime.date)) for end in ends):
+            return tuple(value)
+        moments = [_moment(end) for end in ends]
+        if None in moments:
+            raise ParameterError(f"{name} {wanted}; got {value[0]!r} and {value[1]!r}")
+        if len({type(moment) for moment in moments}) == 2:  # a date among times is its midnight
+            moments = [
+                each if isinstance(each, datetime.datetime) else datetime.datetime.combine(each, datetime.time())  # type: ignore[arg-type]
+                for each in moments
+            ]
+        return tuple(moment.isoformat() for moment in moments if moment is not None)
+
+    def from_text(texts: tuple[str, str], others: Mapping[str, Any]) -> Any:
+        with suppress(ValueError):
+            return tuple(map(float, texts))
+        return texts
+
+    return ValueKind(check, "LOW HIGH", str, values=2, from_text=from_text)
+
+
+def _moment(end: Any) -> datetime.date | None:
+    """A date, or a time (which is a date of Python's, too); None for anything else."""
+    if isinstance(end, datetime.datetime):
+        return end.replace(microsecond=0) if end == end else None
+    if isinstance(end, datetime.date):
+        return end
+    with suppress(ValueError, TypeError, AttributeError, IndexError):
+        if len(end) == 10:
+            return datetime.date.fromisoformat(end)
+        if end[4] == "-":
+            return datetime.datetime.fromisoformat(end.replace("Z", "+00:00")).replace(microsecond=0)
+    return None
+
+
+def mechanism_for(
+    budget: Budget,
+    grid: Grid | StepGrid,
+    shares: Sequence[float],
+    unit: Unit,
+    max_rows: int | None = None,
+    confidence: float = 0.95,
+    named: str = "auto",
+    finest: bool = False,
+) -> QuantileTree | QuantileChoice:
+    """The mechanism of this name; "auto" takes the one whose ranks are off by less, which public numbers say.
+
+    With `finest` a choice is made from as many bins as there may be.
+    """
+    from discreet.central.quantile_choice import QuantileChoice
+    from discreet.central.quantile_grid import finer
+    from discreet.central.quantile_tree import QuantileTree
+
+    found: list[QuantileTree | QuantileChoice] = []
+    if named != "tree":
+        found.append(QuantileChoice(budget, finer(grid) if finest else grid, shares, unit, max_rows, confidence))
+    if named != "choice":
+        found.append(QuantileTree(budget, grid.listed(), shares, unit, max_rows, confidence))
+    return min(found, key=lambda each: each.typical_error)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quantiles(Question):
-    """The values below which given shares of a column of numbers lie: 0.5 is the median."""
+    """The values below which given shares of a column lie, of numbers, dates or times: 0.5 is the median."""
 
     name: ClassVar[str] = "quantiles"
 
-    column: str | None = word(None, "Column of the numbers; by default the only one.", column())
+    column: str | None = word(None, "Column of the numbers, dates or times; by default the only one.", column())
     quantiles: tuple[float, ...] = word(
         _QUARTILES, "Share above 0 and below 1; repeat it, at no cost. Quartiles by default.",
         ValueKind(_shares, "SHARE", float, several=True), option="quantile",
     )  # fmt: skip
-    range: tuple[float, float] | None = word(
-        None, "Public range, chosen without looking at the data; values are clipped to it.", number_range()
+    range: tuple[Any, Any] | None = word(
+        None, "Public range, chosen without looking at the data: numbers, dates or times.", _range()
     )
-    scale: str = word("linear", "Divide the range evenly, or by ratios for powers of ten.", choice("linear", "log"))
+    scale: str = word(
+        "linear", "Divide the range evenly, by ratios, or into whole numbers.", choice("linear", "log", "whole")
+    )
     max_rows: int | None = word(
         None, "Votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
     )
     bins: int | None = word(
-        None, "Parts of the range; 65,536 by default, fewer have less noise.", whole(2, 2**20), advanced=True
-    )
+        None, "Parts of the range; by default 65,536 or more, or every whole number, day or second.", whole(2, 2**20),
+        advanced=True,
+    )  # fmt: skip
     confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
 
+    mechanism: str = word(
+        "auto", "Tree of noisy counts, or choice of values: the better one by default.",
+        choice("auto", "tree", "choice"), advanced=True,
+    )  # fmt: skip
+
     rules: ClassVar[tuple[Refusal, ...]] = (needs("max_rows", "user"),)
+    no_other_answer: ClassVar[frozenset[str]] = frozenset({"mechanism"})
 
     def complete(self) -> None:
         if self.range is None:
             raise WordError("{range} LOW HIGH is needed: a public range, chosen without looking at the data")
 
     def way(self, data: Data, budget: Budget) -> Way:
-        from discreet.central.quantile_tree import BINS, Grid, QuantileTree
+        from discreet.central.quantile_grid import grid_of
 
         assert self.range is not None
-        grid = Grid(self.range[0], self.range[1], BINS if self.bins is None else self.bins, self.scale)
+        grid = grid_of(self.range, self.bins, self.scale)
         unit = User() if self.people else Event()
-        mechanism = QuantileTree(budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
+        asked = (budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
+        mechanism = mechanism_for(*asked, self.mechanism, finest=self.bins is None)
 
         data.refuse_strict(self)
         if self.user is not None and self.column is None:
@@ -75,7 +159,9 @@ class Quantiles(Question):
         def count() -> Any:
             from discreet.engines.amounts import Amounts
 
-            found = Amounts(data.rows(self, self.column, user=self.user, numbers=True), grid.places)
+            times = grid.kind in ("date", "time")
+            rows = data.rows(self, self.column, user=self.user, numbers=True, times=times)
+            found = Amounts(rows, mechanism.grid.places)
             return mechanism.counts(found.places, found.people)
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)
@@ -96,14 +182,17 @@ def quantiles(
     source: RandomSource | None = None,
     **words: Any,
 ) -> QuantileRelease:
-    """The values below which given shares of a column of numbers lie: 0.5 is the median.
+    """The values below which given shares of a column of numbers, dates or times lie: 0.5 is the median.
 
         quantiles(table, dc.Budget(1.0), [0.5, 0.9], column="amount", range=(0, 1000))                    # hides a row
         quantiles(table, dc.Budget(1.0), [0.5, 0.9], column="amount", range=(0, 1000), user="customer")   # a person
 
-    All shares come from one look at the data (`QuantileTree`), so more of them cost nothing. The rank of an answer
-    is off by about 20/epsilon rows, whatever the range; how far the value is off depends on how dense the values are
-    there, and the interval says it. With `user` the rows of a person share one vote.
+        quantiles(table, dc.Budget(1.0), 0.5, column="day", range=("1990-01-01", "2030-12-31"))           # a date
+
+    The rank of an answer is off by about 1/epsilon rows for one share, 3/epsilon for three, 8/epsilon for nine
+    (`QuantileChoice`), and never by much more than 16/epsilon, however many there are (`QuantileTree`). How far the
+    value is off depends on how dense the values are there, and the interval says it. With `user` the rows of a person
+    share one vote. Ranges of whole numbers have `scale="whole"`; dates and times have answers of their own type.
     """
     budget, words = by_place("quantiles", given, words, ("budget", "quantiles"), ("column", "budget", "quantiles"))
     found: QuantileRelease = asked_of(Quantiles, words, data, budget, ledger, charge_id, request, source)

@@ -10,19 +10,24 @@ import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.words import Refusal, ValueKind, choice, column, plain, word, words_of
 
 if TYPE_CHECKING:
     from discreet.central.prepared import Prepared
     from discreet.noise import RandomSource
+    from discreet.privacy.accounting import Charge
     from discreet.privacy.budget import Budget
     from discreet.questions.data import Data
 
-__all__ = ["Question", "Way", "of_lists", "spoken", "unit_kind", "universe_kind", "way_of"]
+__all__ = ["PERSON", "ROW", "Question", "Way", "Worded", "of_lists", "spoken", "unit_kind", "universe_kind", "way_of"]
+
+ROW, PERSON = Event(), User()
+_UNITS: dict[str, Unit] = {"row": ROW, "person": PERSON}
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Way:
         hides: What the account adds up, where that is more than `unit`.
         chosen: What was chosen for the asker and is public, for what the release says of itself.
         close: Lets go of what was counted.
+        cost: The rho and delta that the mechanism says it has, for accounts that add up rhos.
     """
 
     description: str
@@ -49,14 +55,45 @@ class Way:
     hides: Unit | None = None
     chosen: Mapping[str, Any] | None = None
     close: Callable[[Any], None] = lambda found: None
+    cost: Charge | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(abc.ABC):
-    """What all questions share."""
+class Worded:
+    """Something said in words: frozen, checked when it is made."""
+
+    rules: ClassVar[tuple[Refusal, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for each in words_of(self):
+            value = getattr(self, each.name)
+            if value is not None:
+                object.__setattr__(self, each.name, each.kind.check(each.name, value))
+        self.complete()
+        for rule in self.rules:
+            if rule.broken(self):
+                raise WordError(rule.text)
+
+    def complete(self) -> None:
+        """Say what follows from other words, before the rules are checked."""
+
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """The words that say anything else than their defaults."""
+        said = {each.name: (getattr(self, each.name), each.default) for each in words_of(self)}
+        return frozenset(
+            name
+            for name, (value, default) in said.items()
+            if value is not None and value is not False and value is not default
+            and not (isinstance(value, (str, int, float)) and value == default)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Worded, abc.ABC):
+    """What all questions that have one answer share."""
 
     name: ClassVar[str]
-    rules: ClassVar[tuple[Refusal, ...]] = ()
     no_other_answer: ClassVar[frozenset[str]] = frozenset()
     """Words that say how it is computed, and not what: a charge id stands for the question without them."""
     only_shown: ClassVar[bool] = False
@@ -71,25 +108,6 @@ class Question(abc.ABC):
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
     )
 
-    def __post_init__(self) -> None:
-        for each in words_of(self):
-            value = getattr(self, each.name)
-            if value is not None:
-                object.__setattr__(self, each.name, each.kind.check(each.name, value))
-        self.complete()
-        for rule in self.rules:
-            rule.check(self)
-
-    def complete(self) -> None:  # noqa: B027 (nothing to say, by default)
-        """Say what follows from other words, before the rules are checked."""
-
-    def gives(self, name: str) -> bool:
-        """Whether a word says anything else than its default."""
-        value, default = getattr(self, name), getattr(type(self), name, None)
-        return value is not None and value is not False and value is not default and not (
-            isinstance(value, (str, int, float)) and value == default
-        )  # fmt: skip
-
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
         said = {each.name: getattr(self, each.name) for each in words_of(self)}
@@ -98,9 +116,9 @@ class Question(abc.ABC):
     @property
     def columns(self) -> dict[str, Any]:
         """The names of the columns it is about, by what they hold."""
-        named = self.to_dict()
         held = {"column": "item", "by": "by", "user": "user", "value": "value"}
-        return {what: named[name] for name, what in held.items() if name in named}
+        named = {what: getattr(self, name, None) for name, what in held.items()}
+        return {what: spoken(name) for what, name in named.items() if name is not None}
 
     @property
     def people(self) -> bool:
@@ -127,6 +145,7 @@ def way_of(
         prepared.hides,
         prepared.chosen,
         close,
+        prepared.cost,
     )
 
 
@@ -150,8 +169,7 @@ def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomS
 def spoken(value: Any) -> Any:
     """The value of a word, JSON-ready."""
     if isinstance(value, Unit):
-        known = {Event(): "row", User(): "person"}
-        return known.get(value) or value.to_dict()
+        return next((name for name, unit in _UNITS.items() if unit == value), None) or value.to_dict()
     if hasattr(value, "to_dict") and not isinstance(value, type):
         return value.to_dict()
     if isinstance(value, type) or dataclasses.is_dataclass(value):
@@ -165,17 +183,16 @@ def spoken(value: Any) -> Any:
 
 def unit_kind() -> ValueKind:
     """What is hidden: row, person, or one of discreet's units."""
-    named: dict[str, Unit] = {"row": Event(), "person": User()}
 
     def check(name: str, value: Any) -> Unit:
-        if isinstance(value, str) and value in named:
-            return named[value]
+        if isinstance(value, str) and value in _UNITS:
+            return _UNITS[value]
         if not isinstance(value, Unit):
             given = repr(value) if isinstance(value, str) else type(value).__name__
             raise ParameterError(f"{name} must be one of discreet's units, such as dc.Event(), not {given}")
         return value
 
-    return ValueKind(check, choices=tuple(named))
+    return ValueKind(check, choices=tuple(_UNITS))
 
 
 def universe_kind() -> ValueKind:

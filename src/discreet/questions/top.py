@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._later import np
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import Event, Unit, User
+from discreet.privacy.unit import Unit, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.question import Question, Way, unit_kind, universe_kind, way_of
+from discreet.questions.question import PERSON, ROW, Question, Way, unit_kind, universe_kind, way_of
 from discreet.questions.words import (
     Refusal,
     ValueKind,
@@ -26,6 +27,8 @@ from discreet.questions.words import (
 from discreet.questions.words import column as one_column
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.events.assembly import Rows
     from discreet.events.keys import Keys
     from discreet.events.times import Every
@@ -48,7 +51,7 @@ _WHOSE = (
 def _for_rows(name: str, because: str) -> Refusal:
     """A word that says something where rows are hidden, and nothing where people are."""
     text = f"{{{name}}} cannot be combined with {{user}} ({because})"
-    return Refusal(text, lambda q: q.gives(name) and q.people)
+    return Refusal(text, lambda q: name in q.given and q.people)
 
 
 _GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)"
@@ -63,6 +66,21 @@ def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, .
     if not columns:
         raise WordError(_GROUPS)
     return groups_written(Path(path), columns)
+
+
+def _pairs_kind() -> ValueKind:
+    """Whether items are counted together: True or 2 for pairs, 3 for triples."""
+
+    def check(name: str, value: Any) -> int | None:
+        if isinstance(value, bool):
+            return 2 if value else None
+        if value not in (2, 3):
+            given = value if isinstance(value, int) else type(value).__name__
+            raise ParameterError(f"{name} must be True for pairs, or 3 for triples, not {given}")
+        return int(value)
+
+    triples = ("triples", 3, "List which three items people have together.")
+    return ValueKind(check, type=int, flag=2, more_flags=(triples,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +112,7 @@ class Top(Question):
     value_range: tuple[float, float] | None = word(None, "Clip values to this public range.", number_range())
     universe: Any = word(None, "List of all possible values, if it is public; needs no delta.", universe_kind())
     unit: Unit | None = word(None, "What is hidden: a row or a person.", unit_kind())
+    pairs: int | None = word(None, "List which two items people have together.", _pairs_kind())
     max_items: int | None = word(
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
         advanced=True, old=("max_items_per_user",),
@@ -124,16 +143,14 @@ class Top(Question):
         needs("every", "time"),
         needs("time", "every"),
         needs("zone", "every"),
-        Refusal(_GROUPS, lambda q: q.gives("groups") and not q.grouped_by),
+        Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
         needs("value", "value_range", because="a public range"),
         needs("value_range", "value"),
         needs("value", "user", because="values are summed by person"),
         Refusal("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
         Refusal("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
-        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == Event() and q.user is not None),
-        Refusal(
-            "{unit} row cannot be combined with {max_items}", lambda q: q.unit == Event() and q.max_items is not None
-        ),
+        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None),
+        Refusal("{unit} row cannot be combined with {max_items}", lambda q: q.unit == ROW and q.max_items is not None),
         Refusal("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
         Refusal("{mechanism} with {user} needs {max_items}", lambda q: q.sampled and q.max_items is None),
         _for_rows("capacity", "it sizes the sketch for rows"),
@@ -149,6 +166,33 @@ class Top(Question):
             "lists of items come in one {column}, without {by} or {every}",
             lambda q: q.lists is True and (len(q.column or ()) > 1 or bool(q.by) or q.every is not None),
         ),
+        Refusal(
+            "{pairs} needs whole people: give {user}, or for lists {unit} person",
+            lambda q: q.pairs is not None and q.user is None and q.bounded_unit,
+        ),
+        Refusal(
+            "{pairs} needs {user}, or one list a person (a row has one item)",
+            lambda q: q.pairs is not None and q.grouped is False,
+        ),
+        Refusal("{pairs} needs a single {column}", lambda q: q.pairs is not None and len(q.column or ()) > 1),
+        Refusal(
+            "{pairs} cannot be combined with {count} rows (people who have both are counted)",
+            lambda q: q.pairs is not None and q.count == "rows",
+        ),
+        *(
+            excludes("pairs", name, because)
+            for name, because in (
+                ("value", "people who have both are counted"),
+                ("by", "pairs are counted in one group"),
+                ("every", "pairs are counted in one group"),
+                ("universe", "the items are discovered"),
+                ("max_items", "how much of a person counts is chosen privately"),
+                ("mechanism", "pairs have their own"),
+                ("capacity", "it sizes the sketch for rows"),
+                ("length", "it sizes the sketch for rows"),
+                ("total_share", "the number of rows is not published where people are hidden"),
+            )
+        ),
         Refusal("{universe} needs a single {column}", lambda q: q.universe is not None and len(q.column or ()) > 1),
     )
 
@@ -156,6 +200,8 @@ class Top(Question):
         made = not isinstance(self.mechanism, (str, type))
         if made and self.unit is None and self.user is None:
             object.__setattr__(self, "unit", getattr(self.mechanism, "unit", None))
+        if self.pairs is not None and self.unit is None and self.user is None:
+            object.__setattr__(self, "unit", User())  # one row has no pairs: each is the list of a person
         if self.universe is not None and self.universe.size is None:
             raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
 
@@ -164,12 +210,12 @@ class Top(Question):
     @property
     def people(self) -> bool:
         """Whether people are hidden by `PersonVectors`: with all they have, and nobody says how much that is."""
-        return self.mechanism == "auto" and (self.user is not None or self.unit == User())
+        return self.mechanism == "auto" and (self.user is not None or self.unit == PERSON)
 
     @property
     def bounded_unit(self) -> bool:
         """Whether the unit is another than a whole person."""
-        return self.unit is not None and self.unit != User()
+        return self.unit is not None and self.unit != PERSON
 
     @property
     def sampled(self) -> bool:
@@ -183,7 +229,7 @@ class Top(Question):
             return self.grouped
         if self.user is not None:
             return False
-        if self.unit == User() or (self.max_items is not None and self.unit is None):
+        if self.unit == PERSON or (self.max_items is not None and self.unit is None):
             return True
         return None if isinstance(self.unit, User) else False
 
@@ -192,7 +238,7 @@ class Top(Question):
         """The unit of a release of rows."""
         if self.max_items is not None and self.unit is None:
             return User(self.max_items)
-        return Event() if self.unit is None else self.unit
+        return ROW if self.unit is None else self.unit
 
     @property
     def no_other_answer(self) -> frozenset[str]:  # type: ignore[override]
@@ -241,7 +287,7 @@ class Top(Question):
         question = self
         says_nothing = self.user is None and self.unit is None and self.max_items is None and self.mechanism == "auto"
         if data.lists and says_nothing:
-            question = replace(self, unit=User())  # a line is all that a person has
+            question = replace(self, unit=PERSON)  # a line is all that a person has
         return question._of_people(data, budget) if question.people else question._of_rows(data, budget)
 
     def _of_people(self, data: Data, budget: Budget) -> Way:
@@ -258,18 +304,22 @@ class Top(Question):
         keys = rows.keys
         prepared = prepare_people(
             self.k, budget, max_items=self.max_items, count=self.count or "users", values=within, lists=lists,
-            groups=1 if keys is None or not keys.by else keys.many_groups,
+            groups=1 if keys is None or not keys.by else keys.many_groups, pairs=self.pairs,
         )  # fmt: skip
 
         def count() -> Any:
             by_rows = self.count == "rows"
-            found = people_of(rows, rows=by_rows, value_range=within, memory=self.memory, threads=self.workers)
+            found = people_of(
+                rows, rows=by_rows, value_range=within, memory=self.memory, threads=self.workers,
+                together=self.pairs is not None,
+            )  # fmt: skip
             if keys is not None and keys.by:
                 found.group_of = keys.group_of
             return found
 
         def draw(found: Any, source: RandomSource) -> Release:
-            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
+            drawn = prepared.draw(found, source)
+            return _formed(drawn, keys, data.assumed, self.pairs is not None).head(self.k)
 
         return way_of(prepared, count, draw, close=lambda found: found.close())
 
@@ -312,14 +362,32 @@ class Top(Question):
         return ValueRange(*self.value_range)
 
 
-def _formed(release: Release, keys: Keys | None, assumed: Sequence[str]) -> Release:
+def _formed(release: Release, keys: Keys | None, assumed: Sequence[str], pairs: bool = False) -> Release:
     """A release of keys as one of the columns that they were made of, with all that its guarantee assumes."""
     told = list(release.guarantee.assumptions)
     if keys is not None and not keys.are_items:
         if keys.many_groups is not None:
             told.append("the list of groups is public: it was not made from the data")
-        release = release.with_items(keys.items(release.item_column), keys.by, keys.groups())
+        items = _pairs(release.item_column, keys) if pairs else keys.items(release.item_column)
+        release = release.with_items(items, keys.by, keys.groups())
     return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
+
+
+def _pairs(items: pa.Array, keys: Keys) -> pa.Array:
+    """Keys of items that belong together as those items, each in their own order, which that of keys may not be."""
+    import pyarrow as pa
+
+    from discreet.events.values import item_order, parts_of, taken
+
+    columns = [keys.items(column) for column in parts_of(items)]
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    places = [sorted(range(len(row)), key=lambda place: item_order(row[place])) for row in rows]
+    every, many = pa.concat_arrays(columns), len(items)
+    ordered = [
+        taken(every, np.array([row[place] * many + index for index, row in enumerate(places)], np.int64))
+        for place in range(len(columns))
+    ]
+    return pa.StructArray.from_arrays(ordered, [field.name for field in items.type])
 
 
 @function_of(Top, first=("k", "budget"))
@@ -341,11 +409,15 @@ def top_k(
         top_k(table, 100, budget, column=["country", "url"])        # items of two columns, and a column for each
         top_k(table, 10, budget, column="url", by="country")        # the top 10 of every country, in one release
         top_k(table, 10, budget, column="url", every="1d", time="ts")   # the top 10 of every day
+        top_k(table, 100, budget, column="url", user="visitor", pairs=True)     # which two people have together
         top_k(column, 100, budget)                                  # hides a row
 
     With `user` the whole of a person is hidden, whatever they did, and nobody has to say how many items that are
     (`PersonVectors`: two passes over exact counts). A count is then of people, and `left_out` says how much of
     it bounding a person's part left out.
+
+    With `pairs` what is listed are pairs of items, and a count is of the people who have both (`PersonPairs`,
+    docs/privacy/pairs.md); `pairs=3` lists triples. Items of a pair are in a column each, in order, and a tuple here.
 
     The contract: every item well above the threshold is listed with high probability; there may be fewer than k; an
     item that did not occur is never listed. `plan` says beforehand how frequent an item must be.

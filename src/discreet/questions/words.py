@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import ParameterError, WordError
+from discreet.errors import ParameterError
 from discreet.privacy.checks import probability, whole_number
 
-__all__ = ["Refusal", "ValueKind", "Word", "choice", "column", "columns", "excludes", "needs", "number_range", "plain"]
-__all__ += ["share", "whole", "word", "words_of"]
+__all__ = ["Refusal", "ValueKind", "Word", "choice", "column", "columns", "excludes", "flag", "from_text", "needs"]
+__all__ += ["number_range", "plain", "share", "whole", "word", "words_of"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class ValueKind:
         values: How many values belong together.
         several: Whether the word may be given more than once.
         choices: All there are, if they are few.
+        flag: What the option stands for where it takes no value.
+        more_flags: Other options that stand for a value of the word: (name, value, help).
         from_text: Makes the value of what was written, and of the other words that were given.
     """
 
@@ -40,6 +42,8 @@ class ValueKind:
     values: int = 1
     several: bool = False
     choices: tuple[str, ...] = ()
+    flag: Any = None
+    more_flags: tuple[tuple[str, Any, str], ...] = ()
     from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None
 
 
@@ -90,6 +94,15 @@ def words_of(question: Any) -> list[Word]:
     return [Word(each.name, each.default, **each.metadata["word"]) for each in dataclasses.fields(question)]
 
 
+def from_text(question: type, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said in text, of which some values are to be made first."""
+    words = dict(said)
+    for each in words_of(question):
+        if each.name in words and each.kind.from_text is not None:
+            words[each.name] = each.kind.from_text(words[each.name], words)
+    return words
+
+
 # ---- kinds -----------------------------------------------------------------------------------------------------------
 
 
@@ -112,6 +125,11 @@ def choice(*allowed: str) -> ValueKind:
         return value
 
     return ValueKind(check, choices=allowed)
+
+
+def flag() -> ValueKind:
+    """Said or not."""
+    return ValueKind(type=bool)
 
 
 def plain(shown: str | None = None, from_text: Callable[[Any, Mapping[str, Any]], Any] | None = None) -> ValueKind:
@@ -163,17 +181,12 @@ class Refusal:
     text: str
     broken: Callable[[Any], bool]
 
-    def check(self, question: Any) -> None:
-        """Refuse a question that breaks it."""
-        if self.broken(question):
-            raise WordError(self.text)
-
 
 def excludes(first: str, second: str, because: str = "") -> Refusal:
     """Two words that cannot be combined."""
     why = f" ({because})" if because else ""
     text = f"{{{first}}} cannot be combined with {{{second}}}{why}"
-    return Refusal(text, lambda question: question.gives(first) and question.gives(second))
+    return Refusal(text, lambda question: {first, second} <= question.given)
 
 
 def needs(first: str, *others: str, because: str = "") -> Refusal:
@@ -182,5 +195,5 @@ def needs(first: str, *others: str, because: str = "") -> Refusal:
     why = f" ({because})" if because else ""
     return Refusal(
         f"{{{first}}} needs {which}{why}",
-        lambda question: question.gives(first) and not any(question.gives(other) for other in others),
+        lambda question: first in question.given and question.given.isdisjoint(others),
     )

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 from discreet._names import on_first_use
 
 if TYPE_CHECKING:
+    from discreet.releases.over_time import Increase
     from discreet.releases.plot import plot_over_time
     from discreet.releases.quantile_list import QuantileRelease
     from discreet.releases.release import Release
 
 _WHERE = {
+    "Increase": "releases.over_time",
     "QuantileRelease": "releases.quantile_list",
     "Release": "releases.release",
     "plot_over_time": "releases.plot",
 }
 
-__all__ = ["QuantileRelease", "Release", "plot_over_time"]
+__all__ = ["Increase", "QuantileRelease", "Release", "plot_over_time"]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

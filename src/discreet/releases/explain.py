@@ -57,6 +57,17 @@ def wrapped(text: str) -> str:
     )
 
 
+def pairs_are_listed(mechanism: str) -> bool:
+    """Whether what is listed are items that people have together, by the name of the mechanism."""
+    return mechanism.endswith("have together")
+
+
+TOGETHER = (
+    "A row lists items that the same people have. At most one release in a thousand lists items that nobody has "
+    "together."
+)
+
+
 def intervals_of(counted: str, scaling: dict[str, Any] | None) -> str:
     """What the intervals of people's counts contain, in a sentence; `scaling` is that of the error model in JSON."""
     if scaling is None:
@@ -302,6 +313,12 @@ def _counts(guarantee: dict[str, Any]) -> str:
             "random noise was added to one number, which is therefore close to the truth but not exact; the interval "
             "says how close. Where values are credited to people, some may not be counted."
         )
+    elif guarantee["mechanism"].startswith("quantiles by recursive choice"):
+        changed = (
+            "the answers were chosen at random from a public range, those near the truth by far most often, and random "
+            "noise was added to the counts behind the intervals. The answers are therefore close to the truth but not "
+            "exact; the intervals say how close. Values outside the range count as its ends."
+        )
     elif guarantee["mechanism"].startswith("quantiles"):
         changed = (
             "the values were counted in parts of a public range, random noise was added to the counts, and the answers "
@@ -315,7 +332,8 @@ def _counts(guarantee: dict[str, Any]) -> str:
         )
     else:
         # Without a delta nothing may be certain: then an item may be listed that never occurred.
-        listed = "is listed did occur" if guarantee["delta"] else "is listed may, rarely, not have occurred at all"
+        certain = guarantee["delta"] and not pairs_are_listed(guarantee["mechanism"])
+        listed = "is listed did occur" if certain else "is listed may, rarely, not have occurred at all"
         changed = (
             "random noise was added to every count, and items that are too rare were left out. The counts are "
             "therefore close to the truth but not exact; the intervals say how close. An item that is not listed may "

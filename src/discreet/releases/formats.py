@@ -212,7 +212,20 @@ def tick_text(result: dict[str, Any], horizon: int | None, guarantee: Guarantee,
         number, of = (result["people"], "different people") if "people" in result else (result["total"], "rows")
         low, high = max(0, number - spread), number + spread
         lines += ["", f"{number:,} {of}; 95% interval {low:,} to {high:,}.", ""]
+    lines += _risen(result["increase"], width) if "increase" in result else []
     return "\n".join(lines) + "\n" + paragraph(guarantee.sentence())
+
+
+def _risen(risen: dict[str, Any], width: int | None) -> list[str]:
+    """How much a tick rose, for people."""
+    since, sure = f"Since tick {risen['since']}", f"{risen['confidence']:.0%} interval"
+    if "value" in risen:
+        return [f"{since}: {risen['value']:,}; {sure} {risen['lower']:,} to {risen['upper']:,}.", ""]
+    rows = risen["items"]
+    between = intervals([row["lower"] for row in rows], [row["upper"] for row in rows])
+    cells = [(row["item"], f"{row['increase']:,}", ends) for row, ends in zip(rows, between, strict=True)]
+    table = table_text(["item", "increase", sure], cells, (1, 2), width)
+    return [f"{since}:", "", table if cells else "No item was listed at both ticks.\n"]
 
 
 def paragraph(text: str) -> str:

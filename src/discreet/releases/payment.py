@@ -31,6 +31,7 @@ from discreet.releases.asked import Asked, now
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
+    from discreet.privacy.accounting import Charge
     from discreet.privacy.ledger import Account
 
 __all__ = [
@@ -62,6 +63,8 @@ class Bill:
             counts of them.
         question: The parameters as they were given, by their names: see `privacy.charge_terms`. With it a release
             is had again before anything is read, and a refusal says what differs.
+        cost: The rho and delta that the mechanism says it has, for accounts that add up rhos; None: what any mechanism
+            of this budget has at most.
     """
 
     budget: Budget
@@ -70,6 +73,7 @@ class Bill:
     request: Mapping[str, object] | None = None
     hides: Unit | None = None
     question: Mapping[str, object] | None = None
+    cost: Charge | None = None
 
     @property
     def digest(self) -> str | None:
@@ -89,6 +93,7 @@ class Bill:
             "hides": self.hides,
             "request": self.digest,
             "question": self.question,
+            "cost": self.cost,
         }
 
 
@@ -120,10 +125,10 @@ class Payer:
         """Where the noise comes from."""
         return system_source() if self.source is None else self.source
 
-    def check(self, budget: Budget) -> None:
+    def check(self, budget: Budget, cost: Charge | None = None) -> None:
         """Refuse what the account cannot pay, where no charge may have been made before. Nothing is charged."""
         if self.account is not None and (self.charge_id is None or not self.account.is_begun(self.charge_id)):
-            self.account.check(budget)
+            self.account.check(budget, cost)
 
     def stored(self, budget: Budget, question: Mapping[str, object]) -> Any:
         """What is stored under the charge id for this question; None if it has to be read, drawn and paid for.

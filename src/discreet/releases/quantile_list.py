@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,9 +25,9 @@ class QuantileRow(NamedTuple):
     """A share, the value below which so much of the data lies, and bounds that hold together with all other rows."""
 
     quantile: float
-    value: float
-    lower: float
-    upper: float
+    value: Any
+    lower: Any
+    upper: Any
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +44,7 @@ class QuantileRelease:
         scale: How it is divided: "linear" or "log".
         bins: Into how many parts.
         of: Whose values they are: "rows" or "people".
+        kind: What values are: "number" (float), "whole" (int), "date" or "time" (of `datetime`).
         payment: How it was paid, see `releases.payment`.
         asked: What was asked for, and when.
     """
@@ -50,10 +52,11 @@ class QuantileRelease:
     rows: tuple[QuantileRow, ...]
     guarantee: Guarantee
     confidence: float
-    range: tuple[float, float]
+    range: tuple[Any, Any]
     scale: str
     bins: int
     of: str = "rows"
+    kind: str = "number"
     payment: str | None = field(default=None, compare=False)
     asked: Asked | None = field(default=None, compare=False)
 
@@ -63,7 +66,7 @@ class QuantileRelease:
         return tuple(row.quantile for row in self.rows)
 
     @property
-    def values(self) -> tuple[float, ...]:
+    def values(self) -> tuple[Any, ...]:
         """The values at the shares."""
         return tuple(row.value for row in self.rows)
 
@@ -125,11 +128,12 @@ class QuantileRelease:
         return {
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
-            "range": list(self.range),
+            "range": [plain(end) for end in self.range],
             "scale": self.scale,
             "bins": self.bins,
             "of": self.of,
-            "quantiles": [row._asdict() for row in self.rows],
+            **({} if self.kind == "number" else {"kind": self.kind}),
+            "quantiles": [{name: plain(value) for name, value in row._asdict().items()} for row in self.rows],
             **({} if self.asked is None else self.asked.to_dict()),
         }
 
@@ -142,10 +146,13 @@ class QuantileRelease:
         """The inverse of `to_json`."""
         try:
             told = json.loads(text)
+            kind = str(told.get("kind", "number"))
+            read = _READ[kind]
             rows = tuple(
-                QuantileRow(**{key: float(row[key]) for key in QuantileRow._fields}) for row in told["quantiles"]
+                QuantileRow(float(row["quantile"]), *(read(row[key]) for key in QuantileRow._fields[1:]))
+                for row in told["quantiles"]
             )
-            low, high = map(float, told["range"])
+            low, high = map(read, told["range"])
             guarantee = Guarantee.from_dict(told["guarantee"])
             made = cls(
                 rows,
@@ -155,17 +162,18 @@ class QuantileRelease:
                 str(told["scale"]),
                 int(told["bins"]),
                 str(told["of"]),
+                kind,
                 asked=Asked.from_dict(told) if "time" in told else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError("this is not JSON of published quantiles") from None
-        if not all(math.isfinite(number) for row in rows for number in row):
+        if not all(math.isfinite(number) for row in rows for number in row if isinstance(number, (int, float))):
             raise DataError("this is not JSON of published quantiles")
         return made
 
     def to_csv(self) -> str:
         """A line for each, after one with the names."""
-        lines = [",".join(QuantileRow._fields), *(",".join(map(repr, row)) for row in self.rows)]
+        lines = [",".join(QuantileRow._fields), *(",".join(f"{plain(each)}" for each in row) for row in self.rows)]
         return "\n".join(lines) + "\n"
 
     def to_arrow(self) -> pa.Table:
@@ -194,6 +202,23 @@ class QuantileRelease:
             raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
 
 
-def figure(number: float) -> str:
-    """A value for people: six digits, or all of a larger whole part."""
+_READ: dict[str, Callable[[Any], Any]] = {
+    "number": float,
+    "whole": lambda told: int(str(told)),
+    "date": datetime.date.fromisoformat,
+    "time": datetime.datetime.fromisoformat,
+}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: a number, or a date or time in ISO 8601."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def figure(number: Any) -> str:
+    """A value for people: of numbers six digits, or all of a larger whole part; a date, or a time."""
+    if isinstance(number, datetime.date):
+        return str(number)
+    if isinstance(number, int):
+        return f"{number:,}"
     return f"{number:,.0f}" if abs(number) >= 1e6 else f"{number:,.6g}"

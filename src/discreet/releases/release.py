@@ -19,13 +19,15 @@ from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.asked import Asked
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.explain import COUNTED, intervals_of, missing
+from discreet.releases.explain import COUNTED, TOGETHER, intervals_of, missing, pairs_are_listed
 from discreet.releases.rows import ArrayRows, free_names, rows_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
     import polars as pl
+
+    from discreet.releases.over_time import Increase, OverTime
 
 __all__ = ["Release", "Row"]
 
@@ -55,7 +57,8 @@ class Release:
 
     Every item with a count well above the threshold is there with high probability; there may be fewer items than
     were asked for; an item that did not occur is never there (except by a mechanism over a known universe, which says
-    so in its guarantee). `guarantee` says what the release promises and hides.
+    so in its guarantee, and rarely a pair of items that both occurred). `guarantee` says what the release promises and
+    hides.
 
     It is a collection of rows: `len(release)`, `for item, count, lower, upper in release`, `release["cats"]` and
     `"cats" in release`. What is not published is not there, whether it occurred or not. A notebook shows it as a table
@@ -69,6 +72,8 @@ class Release:
             own (see `offsets`).
         shard_offsets: For a release in shards: the noisy offset of each. Otherwise None.
         places: For heavy hitters over time: at which place of `error_model.stretches` each item is. Otherwise None.
+        followed: For heavy hitters over time: how much of each count came after the item was found. Otherwise None.
+        over_time: For a release over time: its tick and its run, and what its noise is made of. Otherwise None.
         total: The noisy length of the stream, when a share of the budget was spent on it; otherwise None.
         steps: Where items have noise of different sizes: how much of each item's count one unit of the noise is,
             float64, read-only. Otherwise None.
@@ -96,6 +101,8 @@ class Release:
         shards: npt.NDArray[np.int32] | memoryview | None = None,
         shard_offsets: Sequence[int] | None = None,
         places: npt.NDArray[np.int32] | None = None,
+        followed: npt.NDArray[np.int64] | None = None,
+        over_time: OverTime | None = None,
         total: int | None = None,
         total_noise: Noise | None = None,
         steps: npt.NDArray[np.float64] | None = None,
@@ -136,6 +143,11 @@ class Release:
         self._shards = None if shards is None else _numbers_at(shards, order)
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
         self.places = None if places is None else np.asarray(places, dtype=np.int32)[np.asarray(order)]
+        self.followed = None if followed is None else np.asarray(followed, dtype=np.int64)[np.asarray(order)]
+        if self.followed is not None and len(self.followed) != len(self):
+            raise ParameterError("every item must have a number that came after it was found, if any has")
+        self.over_time = over_time
+        self.earlier: dict[int, Release] = {}  # by tick: those that whoever made this one remembers
         self.total = total
         self.total_noise = total_noise
         self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
@@ -303,6 +315,8 @@ class Release:
             part._shards = self._shards[rows] if isinstance(rows, slice) else _numbers_at(self._shards, rows)
         if self.places is not None:
             part.places = self.places[rows]
+        if self.followed is not None:
+            part.followed = self.followed[rows]
         if self.steps is not None:
             part.steps = self.steps[rows]
             part.steps.setflags(write=False)
@@ -340,6 +354,30 @@ class Release:
         cut = self.threshold if self.error_model.of_published else None
         return _native.bounds_of(self._rows.counts, below, above, float(self.error_model.lowest), cut)
 
+    def increase(self, since: Release | int, confidence: float = 0.95) -> Increase:
+        """How much the counts rose since an earlier tick of the same stream; for releases over time.
+
+        It is computed from the two releases and costs nothing. The noise that both ticks share cancels, so intervals
+        are 2 to 4 times narrower than those of the two counts together. All of them hold at once with probability
+        `confidence`. Items that the earlier tick does not list have no row (`Increase.appeared`).
+
+        Args:
+            since: The earlier release, or the number of its tick where the mechanism was made with `remember`.
+            confidence: Of all intervals together.
+        """
+        if not isinstance(since, Release):
+            tick = whole_number("since", since, 1)
+            if tick not in self.earlier:
+                known = ", ".join(map(str, sorted(self.earlier))) or "none"
+                raise ParameterError(
+                    f"tick {tick} is not remembered (remembered: {known}): give the release of that tick, or make the "
+                    "mechanism with remember=N to have the last N at hand"
+                )
+            since = self.earlier[tick]
+        from discreet.releases.over_time import increase_of
+
+        return increase_of(self, since, confidence)
+
     @property
     def everything_else(self) -> Estimate | None:
         """The number of events of all items that are not listed, at 95 percent confidence; None without a total."""
@@ -373,6 +411,7 @@ class Release:
         if self.counted == "weights":
             return [f"Counts are {of}."]
         told = [f"Counts are {of}. {intervals_of(self.counted, self._scaling)}"]
+        told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
             told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
         return told
@@ -453,7 +492,7 @@ class Release:
         fields = self._fields()
         told = (
             *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", *(["by"] if self.by else [])),
-            *("groups", "group_columns", "steps", "places"),
+            *("groups", "group_columns", "steps", "places", "followed", "over_time"),
         )
         needed = {name: fields[name] for name in told if fields.get(name) is not None}
         return {**self.described(confidence), **needed}
@@ -497,6 +536,7 @@ class Release:
             rows = read["items"]
             fields = {
                 **{name: read.get(name) for name in ("steps", "left_out", "total_noise", "shard_offsets", "places")},
+                **{name: read.get(name) for name in ("followed", "over_time")},
                 **{name: read[name] for name in ("guarantee", "threshold", "offset")},
                 "counted": read.get("counted", "events"),
                 "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
@@ -542,6 +582,10 @@ class Release:
             fields |= {"shards": self._shards.tolist(), "shard_offsets": list(self.shard_offsets)}
         if self.places is not None:
             fields["places"] = self.places.tolist()
+        if self.followed is not None:
+            fields["followed"] = self.followed.tolist()
+        if self.over_time is not None:
+            fields["over_time"] = self.over_time.to_dict()
         if self.counted != "events":
             fields |= {
                 "counted": self.counted,
@@ -598,6 +642,11 @@ class Release:
             raise CorruptStateError("the items are of an unknown type")
         guarantee = Guarantee.from_dict(fields["guarantee"])
         left_out, steps, shards, places = (fields.get(name) for name in ("left_out", "steps", "shards", "places"))
+        followed, over_time = fields.get("followed"), fields.get("over_time")
+        if over_time is not None:
+            from discreet.releases.over_time import OverTime
+
+            over_time = OverTime.from_dict(over_time)
         return cls(
             array,
             np.array(fields["counts"], dtype=np.int64),
@@ -608,6 +657,8 @@ class Release:
             shards=None if shards is None else np.array(shards, dtype=np.int32),
             shard_offsets=fields.get("shard_offsets"),
             places=None if places is None else np.array(places, dtype=np.int32),
+            followed=None if followed is None else np.array(followed, dtype=np.int64),
+            over_time=over_time,
             total=fields["total"],
             total_noise=None if fields["total_noise"] is None else Noise.from_dict(fields["total_noise"]),
             steps=None if steps is None else np.array(steps, dtype=np.float64),

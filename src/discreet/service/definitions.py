@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 from discreet.privacy import Budget
+from discreet.questions.live_question import LiveQuestion
 from discreet.watch.ticks import duration, ticks_in
 
 if sys.version_info >= (3, 11):
@@ -154,6 +155,10 @@ class StreamDefinition(BaseModel):
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
             raise ValueError("this promise has no delta: leave it out")
         getattr(self, f"_fits_{self.kind}", lambda: None)()
+        try:
+            _ = self.live
+        except WordError as error:
+            raise ValueError(error.spelled(lambda word: _KINDS.get(word, word))) from None
         if self.sites and self.column not in (None, *PLAUSIBLE_FIELDS):
             raise ValueError(f"events of a site have the fields {', '.join(PLAUSIBLE_FIELDS)}")
         if self.sites and self.user not in (None, "visitor"):
@@ -167,8 +172,6 @@ class StreamDefinition(BaseModel):
             )
         if self.universe is not None:
             _check_list("universe", self.universe, 100_000)
-        if self.capacity is not None and (self.user is not None or self.universe is not None):
-            raise ValueError("capacity cannot be combined with user or universe")
 
     def _fits_survey(self) -> None:
         assert self.options is not None
@@ -177,6 +180,15 @@ class StreamDefinition(BaseModel):
             raise ValueError("a survey has at least two options")
 
     # ---- what follows from it ---------------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> LiveQuestion | None:
+        """The question that it asks at every tick; None for a survey, whose question is for people."""
+        if self.kind == "survey":
+            return None
+        words = {"column": self.column, "user": self.user, "max_items": self.max_items, "universe": self.universe}
+        kinds = {word: self.kind == kind for word, kind in (("total", "count"), ("distinct", "distinct"))}
+        return LiveQuestion(**words, **kinds, capacity=self.capacity, tick=f"{self.tick}s", horizon=self.ticks)  # type: ignore[arg-type]
 
     @property
     def ticks(self) -> int:
@@ -245,6 +257,7 @@ class StreamDefinition(BaseModel):
         return f"{who} makes {seen} {times}."
 
 
+_KINDS = {"total": 'kind = "count"', "distinct": 'kind = "distinct"'}  # words of `LiveQuestion`, as a stream says them
 _OF_KINDS = {
     "column", "user", "max_items", "k", "universe", "capacity", "where", "sites", "question", "options", "protocol",
 }  # fmt: skip

@@ -29,6 +29,7 @@ from discreet.service.archive import Archive, Arrow, Csv, Json
 from discreet.service.bodies import plausible_event, too_many_rows
 from discreet.service.catalogue import described, metrics
 from discreet.service.guard import Guard, problem_response
+from discreet.service.increases import increases
 from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
@@ -435,6 +436,33 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             return await answered(request, of, (tick, tick, 1), form, tag)
         ((_, body),) = await archive.aside(service.store.some_releases, name, tick, tick, 1, 1)
         return Response(body, 200, _tag_headers(tag), "application/json")
+
+    @app.get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel, responses=_ASKING, tags=["out"])
+    async def risen(
+        name: str,
+        request: Request,
+        over: Annotated[int, Query(ge=1, le=2**24, description="Over how many ticks")] = 1,
+        first: Annotated[str | None, Query(alias="from", description="A tick or a time; the latest without")] = None,
+        to: Annotated[str | None, Query(description="A tick or a time; the latest without")] = None,
+        every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
+    ) -> Response:
+        """How much each tick rose over so many before it; at most 1,000 at once. Computed from releases: it is free."""
+        of = readable(request, name)
+        end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
+        begin = max(1, end if first is None else _tick_at(of, first, False))
+        begin += -begin % every
+        following = begin + _BY_DEFAULT * every if begin + _BY_DEFAULT * every <= end else None
+        ticks = range(begin, min(end, begin + (_BY_DEFAULT - 1) * every) + 1, every)
+        tag = f"{of.definition.digest[:16]}-{over}-{begin}-{end}-{every}"
+        if _is_known(request, tag):
+            return Response(None, 304, _tag_headers(tag))
+
+        def made() -> bytes:
+            found = list(increases(service.store, name, of.definition, ticks, over))
+            more = {} if following is None else {"next": following}
+            return shapes.IncreasesModel(stream=name, over=over, increases=found, **more).to_json()
+
+        return _tagged(request, await archive.aside(made), tag, "application/json")
 
     @app.get(
         "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],

@@ -23,7 +23,7 @@ from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state
-from discreet.watch.tasks import Counts, DistinctPeople, Run, Task, TopItems, Total
+from discreet.watch.tasks import Counts, Run, Task, task_of
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -47,23 +47,21 @@ def fields_of(definition: StreamDefinition) -> dict[str, str]:
     return {name: field for name, field in (("item", item), ("user", whose)) if field is not None}
 
 
-def task_of(definition: StreamDefinition) -> Task:
-    """What a stream of a trusted curator publishes."""
-    ticks = definition.ticks
-    if definition.kind == "count":
-        return Total(ticks)
-    if definition.kind == "distinct":
-        return DistinctPeople(ticks)
-    if definition.capacity is not None:
-        return TopItems(ticks, capacity=definition.capacity)
-    return Counts(ticks, universe=definition.universe, max_items=definition.max_items)
+def task_for(definition: StreamDefinition) -> Task:
+    """What a stream of a trusted curator publishes; of a top list without a capacity every item has its counter."""
+    live = definition.live
+    assert live is not None
+    if definition.kind == "top" and definition.capacity is None:
+        return Counts(definition.ticks, live.universe, live.items_of_a_person)
+    return task_of(live, definition.ticks)
 
 
 def number_shown(value: float, deviation: float) -> dict[str, Any]:
     """A count with its interval; nothing is below 0."""
     reach = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * deviation + 0.5
     low, high = math.floor(value - reach), math.ceil(value + reach)
-    return {"value": max(round(value), 0), "lower": max(low, 0), "upper": max(high, 0)}
+    shown = {"value": max(round(value), 0), "lower": max(low, 0), "upper": max(high, 0)}
+    return {**shown, "basis": round(value)} if value < 0 else shown
 
 
 def _bound(value: float) -> int | None:
@@ -75,19 +73,25 @@ def items_shown(release: Any, k: int | None) -> dict[str, Any]:
     release = copy(release)
     release.error_model = release.error_model.of_at_least(k or 1)
     lower, upper = release.bounds(CONFIDENCE)
-    rows = zip(release.items, release.counts.tolist(), lower.tolist(), upper.tolist(), strict=True)
+    basis = (release.counts if release.followed is None else release.followed).tolist()
+    rows = zip(release.items, release.counts.tolist(), lower.tolist(), upper.tolist(), basis, strict=True)
     shown = [
         {"item": item, "count": max(count, 0), "lower": _bound(max(low, 0)), "upper": _bound(max(high, 0))}
-        for item, count, low, high in rows
+        | ({} if counted == max(count, 0) else {"basis": counted})
+        for item, count, low, high, counted in rows
     ]
-    return {"items": shown if k is None else shown[:k]}
+    # Increases need to know of how many items those that are shown were selected.
+    passed = release.error_model.noise.draws
+    selected = release.error_model.of_published or release.followed is not None
+    more = {"listed": passed} if selected and passed > (k or 1) else {}
+    return {"items": shown if k is None else shown[:k], **more}
 
 
 class Curated(Run):
     """Raw events are with a trusted curator: `continual`."""
 
     def __init__(self, definition: StreamDefinition, mechanism: Any) -> None:
-        super().__init__(task_of(definition), mechanism)
+        super().__init__(task_for(definition), mechanism)
         self.definition = definition
         self._schema = schema_of(definition)
 
@@ -200,7 +204,7 @@ def run_for(
     """A run of a stream with a spool: new, or as it was saved."""
     if definition.kind == "survey":
         return Survey(definition, name, run, account, charge_id, data)
-    task = task_of(definition)
+    task = task_for(definition)
     if data is None:
         return Curated(definition, task.new(definition.budget_of(run), account, charge_id))
     return Curated(definition, task.restored(data, account))

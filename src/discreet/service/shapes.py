@@ -14,6 +14,8 @@ from discreet.service.definitions import HiddenUnit, Kind, Trust
 __all__ = [
     "AcceptedModel",
     "HealthModel",
+    "IncreaseModel",
+    "IncreasesModel",
     "ProblemModel",
     "ReleaseModel",
     "ReleasesModel",
@@ -43,6 +45,7 @@ class ItemModel(_Shape):
     count: int
     lower: int
     upper: int | None
+    basis: int | None = None  # what increases are the difference of, where it is not the count
 
 
 class ReleaseModel(_Shape):
@@ -60,6 +63,41 @@ class ReleaseModel(_Shape):
     lower: int | None = None
     upper: int | None = None
     reports: int | None = None
+    basis: int | None = None  # as for items
+    listed: int | None = None  # how many items there were noises of, where more may have passed than are shown
+
+
+class IncreaseItemModel(_Shape):
+    """How much an item rose. No upper bound is known where it is null."""
+
+    item: str
+    increase: int
+    lower: int
+    upper: int | None
+
+
+class IncreaseModel(_Shape):
+    """How much a stream rose from the end of one tick to that of another: `items` that both list, or a `value`."""
+
+    tick: int
+    since: int
+    begins: str
+    ends: str
+    run: int
+    confidence: float
+    items: list[IncreaseItemModel] | None = None
+    value: int | None = None
+    lower: int | None = None
+    upper: int | None = None
+
+
+class IncreasesModel(_Shape):
+    """Increases in order, for the ticks that have one. `next`: there may be more, from this tick on."""
+
+    stream: str
+    over: int
+    increases: list[IncreaseModel]
+    next: int | None = None
 
 
 class AmountsModel(_Shape):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ParameterError
+from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.samples import mixed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.summaries.combinations import Combinations
+
 __all__ = ["LENGTH", "MOST_ROWS", "MOST_STEPS", "ListedPeople", "People", "ValueRange"]
 
 Counts = npt.NDArray[np.int64]
+Holdings = tuple[Counts, Counts]
+"""How many of some items each of some people has, and the indices of these, one person after the other."""
 
 LENGTH = 2**24
 """The length, in steps of the lattice, that no person's vector exceeds. Vectors are whole numbers of steps."""
@@ -87,6 +91,14 @@ class People(abc.ABC):
         """
 
     @abc.abstractmethod
+    def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
+        """The same for people who give more to some items: after `discovery_weights`, for the places that it gave.
+
+        A person with the items x that took part gives each trunc(LENGTH aim_x/|aim|), aim_x at least 1. These are the
+        items of their own choice and no others: what other people chose must not change what this person gives.
+        """
+
+    @abc.abstractmethod
     def items(self, places: Counts) -> pa.Array:
         """The items at these places."""
 
@@ -96,6 +108,20 @@ class People(abc.ABC):
     def groups(self, places: Counts) -> Counts:
         """A number for the group of each of these items."""
         return np.zeros(len(places), np.int64) if self.group_of is None else self.group_of(self.items(places))
+
+    def holdings(self, places: Counts) -> Iterator[Holdings]:
+        """Who has which of these items, people by people: for each how many of them, and their indices in `places`.
+
+        Batches of whole people: (how many each of them has, the indices of one person after the other, ascending).
+        People who have none may be left out. What one person has is in one batch, once.
+        """
+        raise IncompatibleSummaryError(f"{type(self).__name__} does not say which items people have together")
+
+    def combinations(self, places: Counts, size: int) -> Combinations:
+        """The same people with the pairs, or triples, that they have of these items."""
+        from discreet.summaries.combinations import Combinations
+
+        return Combinations(self, places, size)
 
     @abc.abstractmethod
     def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[Any], Counts]:
@@ -117,6 +143,14 @@ def discovery_weight(items: npt.NDArray[Any]) -> Counts:
 def scaled(values: npt.NDArray[Any], squared_lengths: npt.NDArray[Any], longest: float) -> Counts:
     """Entries of vectors scaled to length at most `LENGTH`; a vector of length `longest` or less keeps its shape."""
     return np.asarray(np.trunc(_WHOLE * values / np.maximum(np.sqrt(squared_lengths), longest)), dtype=np.int64)
+
+
+def by_person(owners: npt.NDArray[Any], indices: npt.NDArray[Any]) -> Holdings:
+    """Rows of people and indices, both below 2^31, as `People.holdings` has them; negative indices are left out."""
+    there = indices >= 0
+    rows = np.unique((owners[there].astype(np.int64) << 32) | indices[there].astype(np.int64))
+    _, sizes = np.unique(rows >> 32, return_counts=True)
+    return sizes.astype(np.int64), rows & (2**32 - 1)
 
 
 class ListedPeople(People):
@@ -162,6 +196,21 @@ class ListedPeople(People):
         return "ListedPeople() [NOT PRIVATE]"
 
     def discovery_weights(self, most_items: int) -> Counts:
+        part = self._taking_part(most_items)
+        owner = self._owner[part]
+        weight = discovery_weight(np.bincount(owner)[owner] if len(owner) else owner)
+        return np.asarray(np.bincount(self._place[part], weight, len(self._names)), dtype=np.int64)
+
+    def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
+        part = self._taking_part(most_items)
+        owner, place = self._owner[part], self._place[part]
+        values, sums = aims[place], np.zeros(len(self._names), np.int64)
+        squared = np.bincount(owner, values.astype(np.float64) ** 2)  # whole numbers below 2^53
+        np.add.at(sums, place, scaled(values, squared[owner], 1.0))
+        return sums
+
+    def _taking_part(self, most_items: int) -> npt.NDArray[np.bool_]:
+        """Which pairs of a person and an item take part in discovery."""
         d = np.bincount(self._owner) if len(self._owner) else np.zeros(0, np.int64)
         # Which of too many take part is decided by this person's items together: nobody else's may matter, and people
         # with other items choose anew.
@@ -175,12 +224,15 @@ class ListedPeople(People):
         order = np.lexsort((key, self._owner))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(d) - d, d)
-        part = rank < most_items
-        weight = discovery_weight(np.minimum(d, most_items)[self._owner[part]])
-        return np.asarray(np.bincount(self._place[part], weight, len(self._names)), dtype=np.int64)
+        return np.asarray(rank < most_items)
 
     def items(self, places: Counts) -> pa.Array:
         return self._names.take(places)
+
+    def holdings(self, places: Counts) -> Iterator[Holdings]:
+        where = np.full(len(self._names), -1, np.int64)
+        where[places] = np.arange(len(places))
+        yield by_person(self._owner, where[self._place])
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
         _, squared = self._vectors(places, weights)[2:]

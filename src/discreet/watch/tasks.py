@@ -9,21 +9,27 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import continual
-from discreet.privacy import Guarantee, User
+from discreet.continual._base import MOST_REMEMBERED
+from discreet.events.growing import Growing
+from discreet.privacy import Estimate, Guarantee, User
+from discreet.privacy.checks import whole_number
 from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.engines.sql import Query
+    from discreet.events.text import Dialect
     from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
+    from discreet.questions.live_question import LiveQuestion
 
-__all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total"]
+__all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total", "reader_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,16 @@ class Task:
     """What is published. Its fields are the arguments of the mechanism, and are kept with the state."""
 
     horizon: int | None  # None: it is not known
+    remember: int = field(default=0, kw_only=True)  # over how many ticks increases are published; 0 for none
     mechanism: ClassVar[str]  # its name in `discreet.continual`
     needs_items: ClassVar[bool] = True
 
     @property
     def settings(self) -> dict[str, Any]:
         """What must be the same when a state goes on."""
-        return {"class": self.mechanism, **dataclasses.asdict(self)}
+        told = {"class": self.mechanism, **dataclasses.asdict(self)}
+        over = told.pop("remember")
+        return {**told, "increase": over} if over else told
 
     @property
     def left_open(self) -> tuple[str, ...]:
@@ -69,6 +78,18 @@ class Task:
     def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
         """The latest release, as it is printed."""
         return dict(release.described())
+
+    def increase(self, mechanism: Any) -> dict[str, Any]:
+        """How much the latest tick rose over `remember` ticks, as it is printed; nothing before there are so many."""
+        since = mechanism.tick - self.remember
+        if not self.remember or since < 1:
+            return {}
+        risen = mechanism.increase(since)
+        if not isinstance(risen, Estimate):
+            return {"increase": risen.to_dict()}
+        ends = {"lower": max(0, int(risen.lower)), "upper": max(0, int(risen.upper))}  # rows and people only come
+        told = {"since": since, "tick": mechanism.tick, "confidence": 0.95, "value": int(risen.value), **ends}
+        return {"increase": told}
 
 
 @dataclass(frozen=True)
@@ -123,7 +144,8 @@ class Counts(Task):
 
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
-        return continual.Histogram(self.horizon, budget, self.universe, **how, ledger=payer, charge_id=charge_id)
+        paid: dict[str, Any] = {"ledger": payer, "charge_id": charge_id}
+        return continual.Histogram(self.horizon, budget, self.universe, **how, remember=self.remember, **paid)
 
     def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
         mechanism.add(values.column("item"), users=None if self.max_items is None else values.column("user"))
@@ -137,6 +159,43 @@ class DistinctPeople(Task):
 
     def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
         return {"people": release, "standard_deviation": mechanism.error(mechanism.tick)}
+
+
+def task_of(live: LiveQuestion, horizon: int | None) -> Task:
+    """What is published for a question that is asked at every tick, of which there are so many."""
+    over = 0 if live.increase is None else whole_number("increase", live.increase, 1, MOST_REMEMBERED)
+    if live.total:
+        return Total(horizon, remember=over)
+    if live.distinct:
+        return DistinctPeople(horizon, remember=over)
+    if live.user is None and live.universe is None:
+        return TopItems(horizon, live.capacity, live.window, live.memory, remember=over)
+    return Counts(horizon, live.universe, live.items_of_a_person, remember=over)
+
+
+def reader_of(
+    live: LiveQuestion,
+    file: str,
+    format: str | None,
+    dialect: Dialect | None,
+    query: Query | None,
+    remark: Callable[[str], None],
+) -> Growing:
+    """The rows of a growing input that it is about."""
+    item = live.user if live.distinct else None if live.total else live.column
+    return Growing(
+        file,
+        format,
+        item,
+        live.time,
+        needs_items=not live.total,
+        keep_blank=live.rows is not None,  # a blank row has its place among the rows of a tick
+        skip_bad=live.bad_rows == "skip",
+        remark=remark,
+        user_column=None if live.distinct else live.user,
+        dialect=dialect,
+        query=query,
+    )
 
 
 class Run:

@@ -26,6 +26,8 @@ from discreet.events.times import YEAR_1, seconds_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.questions.live_question import LiveQuestion
+
 __all__ = ["Add", "End", "Rule", "Ticker", "duration", "ticks_in"]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -68,37 +70,21 @@ class Rule:
     start: float | None = None  # the time of the first tick
 
     @classmethod
-    def of(
-        cls,
-        tick: str | None = None,
-        time: str | None = None,
-        rows: int | None = None,
-        *,
-        late: str | None = None,
-        ahead: str | None = None,
-        start: str | None = None,
-        by_clock: bool = False,
-    ) -> Rule:
-        """Ticks of so many rows, of a time such as 1h by the clock, or of a time by the column `time`."""
-        if (tick is None) == (rows is None):
-            raise ParameterError("a tick is either a time (tick, such as 1h) or a number of rows: give one of the two")
-        if time is None and (late, ahead, start, by_clock) != (None, None, None, False):
-            raise ParameterError("late, ahead, start and by_clock need the column of the times of rows")
-        if rows is not None:
-            if rows < 1 or time is not None:
-                raise ParameterError("rows of a tick must be at least 1, and need no column of times")
-            return cls(rows=rows)
-        seconds = float(duration("tick", tick))
-        if time is None:
+    def of(cls, live: LiveQuestion) -> Rule:
+        """Ticks of so many rows, of a time such as 1h by the clock, or of a time by the column of times."""
+        if live.rows is not None:
+            return cls(rows=live.rows)
+        seconds = float(duration("tick", live.tick))
+        if live.time is None:
             return cls(seconds=seconds, by_clock=True)
-        waits = 0.0 if late is None else float(duration("late", late, 0))
-        leads = cls.ahead if ahead is None else float(duration("ahead", ahead, 0))
+        waits = 0.0 if live.late is None else float(duration("late", live.late, 0))
+        leads = cls.ahead if live.ahead is None else float(duration("ahead", live.ahead, 0))
         if waits > _MOST_OPEN * seconds:
-            raise ParameterError(f"late must be at most {_MOST_OPEN} ticks, not {late}")
-        begins = None if start is None else seconds_of(start)
-        if start is not None and begins is None:
-            raise ParameterError(f"start must be a time in ISO 8601 or seconds since 1970, not {start!r}")
-        return cls(None, seconds, True, by_clock, waits, leads, begins)
+            raise ParameterError(f"late must be at most {_MOST_OPEN} ticks, not {live.late}")
+        begins = None if live.start is None else seconds_of(live.start)
+        if live.start is not None and begins is None:
+            raise ParameterError(f"start must be a time in ISO 8601 or seconds since 1970, not {live.start!r}")
+        return cls(None, seconds, True, live.by_clock, waits, leads, begins)
 
     def assumption(self, gone: str) -> str:
         """What is public beside the releases; `gone` says what becomes of the rows of one who is left out."""

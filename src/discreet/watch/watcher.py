@@ -210,6 +210,7 @@ class Watcher:
             "covers": {"first_tick": first, "last_tick": tick},
             **dates,
             **task.described(self.run.mechanism, release),
+            **task.increase(self.run.mechanism),
             "guarantee": self._promise,
             "parameters": {"horizon": task.horizon},
             "version": __version__,

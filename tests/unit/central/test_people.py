@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.reference.crowds import ratings, visits
 
 import discreet as dc
 from discreet.central import person_vectors as people_module
 from discreet.central.person_vectors import PersonVectors, Sizes, calibrated
 from discreet.noise import seeded_source
 from discreet.summaries.people import LENGTH, ListedPeople, ValueRange
-from discreet_audit.central_questions import held
 from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
-
-
-def visits(people=6000, seed=0):
-    """Most people have a few of 300 items, some have very many."""
-    random = np.random.default_rng(seed)
-    popularity = 1 / np.arange(1, 301) ** 0.8
-    popularity /= popularity.sum()
-    sizes = np.minimum(random.geometric(0.2, people) + 80 * (random.random(people) < 0.01), 200)
-    return [random.choice(300, size, replace=False, p=popularity).tolist() for size in sizes]
 
 
 @pytest.fixture(scope="module")
@@ -42,63 +32,6 @@ def test_most_of_the_top_is_found_with_small_errors(data):
     relative = np.abs(release.counts - truth[release.items]) / truth[release.items]
     assert relative.mean() < 0.08
     assert release.counted == "people"
-
-
-def test_intervals_hold_and_say_for_what(data):
-    """200 seeded releases at 80 %: both ends hold for the truth, all at once."""
-    people, truth = data
-    held = 0
-    for seed in range(200):
-        release = PersonVectors(BUDGET, 20)(people, seeded_source(seed))
-        lower, upper = release.bounds(0.8)
-        assert (lower <= release.counts).all()
-        held += bool((lower <= truth[release.items]).all() and (truth[release.items] <= upper).all())
-        assert release.left_out is not None
-        assert 0.0 <= release.left_out.lower <= release.left_out.value <= release.left_out.upper <= 1.0
-        assert release.left_out.guarantee is not None
-        assert release.left_out.guarantee.seeded  # what is not private says so
-    assert held >= 160
-    assert (upper - lower).min() > 0
-    assert "The intervals contain the true numbers: their upper ends allow for" in release.notes()[0]
-
-
-@lru_cache
-def ratings():
-    """Nearly everybody has one rating; the few who have the rarest one have two others, too."""
-    random = np.random.default_rng(5)
-    lists = [[int(rating)] for rating in random.choice([1, 2, 3, 4, 5], 20_000, p=[0.04, 0.06, 0.1, 0.3, 0.5])]
-    return lists + [[0, 4, 5]] * 120
-
-
-@lru_cache
-def crowds():
-    """Shapes in which much is lost, little, or nothing: (name, lists of items)."""
-    random = np.random.default_rng(6)
-    popularity = 1 / np.arange(1, 301) ** 1.1
-    popularity /= popularity.sum()
-    skewed = [random.choice(300, size, replace=False, p=popularity).tolist() for size in random.geometric(0.2, 2500)]
-    flat = [random.choice(30, size, replace=False).tolist() for size in random.integers(1, 12, 2000)]
-    heavy = [list(range(280)) if index % 20 == 0 else [index % 40] for index in range(2000)]
-    return {"ratings": ratings(), "skewed": skewed, "flat": flat, "heavy": heavy, "equals": [[*range(40)]] * 800}
-
-
-@pytest.mark.parametrize("name", ["ratings", "skewed", "flat", "heavy", "equals"])
-@pytest.mark.parametrize("kind", ["people", "bounded", "rows", "sums"])
-def test_all_intervals_hold_together_at_least_as_often_as_stated(name, kind):
-    """Seeded releases at 80 %, at two epsilons; if it held with 80 % only, 20 of 40 would fail once in 10^5."""
-    lists = crowds()[name]
-    random, values, within = np.random.default_rng(8), None, None
-    if kind in ("rows", "sums"):
-        lists = [np.repeat(items, random.geometric(0.6, len(items))).tolist() for items in lists]
-    if kind == "sums":
-        values, within = [random.exponential(3.0, len(items)).tolist() for items in lists], ValueRange(0, 10)
-    people = ListedPeople(lists, rows=kind == "rows", values=values, value_range=within)
-    unit = dc.User(1 if kind == "bounded" else None)
-    missed = 0
-    for epsilon in (0.7, 3.0):
-        mechanism = PersonVectors(dc.Budget(epsilon, 1e-6), 60, unit, rows=kind == "rows", values=within)
-        missed += sum(not held(mechanism, people, seed, 0.8) for seed in range(20))
-    assert missed < 20
 
 
 def test_few_items_of_many_people_lose_next_to_nothing():
@@ -151,17 +84,6 @@ def test_a_sum_may_be_less_than_one():
     listed = [release.bounds(0.999999)[0] for release in found if len(release)]
     assert listed
     assert not np.concatenate(listed).any()
-
-
-def test_what_is_left_out_is_within_its_interval(data):
-    """95 % intervals of the share that scaling loses, over 100 seeded releases, allowing for bins of width two."""
-    people, truth = data
-    good = 0
-    for seed in range(100):
-        release = PersonVectors(dc.Budget(2.0, 1e-6), 20, dc.User(2))(people, seeded_source(seed))
-        share = 1 - release.counts.sum() / truth[release.items].sum()
-        good += release.left_out.lower - 0.1 <= share <= release.left_out.upper + 0.1
-    assert good >= 90
 
 
 def test_rows_count_all_rows_and_hide_all_of_a_person():
@@ -253,7 +175,7 @@ def test_a_column_of_a_table_by_rows():
 def test_more_budget_means_lower_cuts_and_less_noise():
     cuts = [calibrated(epsilon, 1e-6, 150).threshold(True) for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 8.0, 30.0)]
     assert cuts == sorted(cuts, reverse=True)
-    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(32.26, abs=0.01)
+    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(33.49, abs=0.01)
     assert calibrated(1.0, 1e-9, 150).cuts[0] > calibrated(1.0, 1e-6, 150).cuts[0]
 
 

@@ -65,7 +65,7 @@ def test_old_spellings_are_understood_and_told(old, new, capsys):
 
 def test_options_that_belong_together_become_one_argument(capsys):
     @click.command()
-    @options.files(required=True)
+    @options.takes(options.FILES)
     @options.reading()
     @options.budget
     @options.paying_by_name

@@ -1,4 +1,4 @@
-"""Histograms and heavy hitters without a horizon: restarts, ledgers, bounds, memory. Costs: tests/unit/audit."""
+"""Histograms and heavy hitters without a horizon: restarts, ledgers, bounds, memory. Costs: tests/audit."""
 
 import math
 

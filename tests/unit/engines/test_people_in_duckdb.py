@@ -49,8 +49,10 @@ def everything(people, rows):
     names = people.items(np.arange(len(weights))).to_pylist()
     chosen = np.array(sorted(range(len(names)), key=lambda place: names[place]), np.int64)
     factors = 1 + np.arange(len(chosen), dtype=np.int64) % 1000
+    aims = np.array([102 + sum(str(name).encode()) % 900 for name in names], np.int64)
     return (
         dict(zip(names, weights.tolist(), strict=True)),
+        dict(zip(names, people.aimed_weights(256, aims).tolist(), strict=True)),
         [values.tolist() for values in people.lengths(chosen, factors)],
         [people.scaled_sums(chosen, factors, longest).tolist() for longest in (1.0, 700.0, 1e6)],
         rows,
@@ -76,6 +78,28 @@ def test_neither_order_nor_threads_nor_memory_matter():
             releases.append(PersonVectors(BUDGET, 10)(people, seeded_source(3)).to_payload())
     assert results[0] == results[1] == results[2]
     assert len({*releases}) == 1
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize("engine", ["lists", "memory", "disk"])
+def test_a_second_look_has_the_choice_of_the_first(engine, texts, rows, monkeypatch):
+    """Aimed at nothing it is the first look again: also of people with more than 256 items, some of them twice."""
+    table = made_up()
+    many = [(f"many {person}", f"i{item}") for person in range(3) for item in [*range(300 + person), *range(7)]]
+    users, items = zip(*many, strict=True)
+    table = pa.concat_tables([table, pa.table({"who": users, "what": items})])
+    if not texts:
+        table = table.set_column(1, "what", pa.array([int(item[1:]) for item in table["what"].to_pylist()]))
+    if engine == "disk":
+        monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
+    listed = nullcontext(ListedPeople(lists_of(table), rows=rows))
+    with listed if engine == "lists" else people_of_table(table, "what", "who", rows=rows) as people:
+        first = people.discovery_weights(256)
+        assert people.aimed_weights(256, np.full(len(first), 102)).tolist() == first.tolist()
+        more = people.aimed_weights(256, np.where(np.arange(len(first)) == 5, 1024, 102))
+        assert more[5] > first[5]
+        assert more.sum() < first.sum()
 
 
 def test_of_a_person_with_many_items_256_take_part():

@@ -103,6 +103,6 @@ def test_the_guarantee_says_so(files):
         assert ASSUMED not in json.loads(plain.stdout)["guarantee"]["assumptions"]
     done = run_here("top", "visits.csv", "--rows-of-the-result-are-the-events", *budget)
     assert done.returncode == 2
-    assert "goes with --sql" in done.stderr
+    assert "needs --sql" in done.stderr
     done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *budget, "--output", "visits.csv")
     assert done.returncode == 2

@@ -12,7 +12,6 @@ from discreet.cli.question_commands import QUESTIONS, command_of
 from discreet.errors import WordError
 from discreet.noise import seeded_source
 from discreet.questions.answer import stands_for
-from discreet.questions.data import data_of_files
 from discreet.questions.words import words_of
 from discreet.releases.payment import Payer
 
@@ -38,6 +37,7 @@ ASKED = [
     dc.Top(column="what", k=2),
     dc.Top(column="what", user="who", k=2),
     dc.Top(column=["what", "who"], k=2),
+    dc.Top(column="what", user="who", k=2, pairs=True),
     dc.Count(),
     dc.Count(user="who"),
     dc.Distinct(column="what"),
@@ -54,7 +54,7 @@ def test_one_word_is_spelled_the_same_everywhere(name):
     assert {each.name for each in dataclasses.fields(KINDS[name])} == set(words)
     told = inspect.signature(FUNCTIONS[name]).parameters
     assert set(words) <= set(told)
-    options = {option.name: option for option in command_of(name).params}
+    options = {option.name: option for option in reversed(command_of(name).params)}  # of several, the first
     for each in words.values():
         assert each.help.endswith("."), each
         assert f"{each.name}: {each.help}" in FUNCTIONS[name].__doc__
@@ -66,7 +66,7 @@ def test_one_word_is_spelled_the_same_everywhere(name):
 @pytest.mark.parametrize("question", ASKED, ids=str)
 def test_a_question_is_answered_as_by_its_function(question):
     """`dc.top_k(table, ...)` is `answer(Top(...), table, ...)`: the same noise on the same counts."""
-    words = {each.name: getattr(question, each.name) for each in words_of(question) if question.gives(each.name)}
+    words = {each.name: getattr(question, each.name) for each in words_of(question) if each.name in question.given}
     first = dc.answer(question, TABLE, BUDGET, Payer(source=seeded_source(7)))
     again = FUNCTIONS[question.name](TABLE, budget=BUDGET, source=seeded_source(7), **words)
     assert type(first) is type(again)
@@ -89,6 +89,19 @@ def test_a_question_is_frozen_equal_to_its_like_and_json(question):
         (lambda: dc.Top(column="a", user="u", capacity=5), "capacity cannot be combined with user"),
         (lambda: dc.Top(column="a", universe=["x"], by="g"), "universe cannot be combined with by"),
         (lambda: dc.Top(column="a", value="n", value_range=(0, 1)), "value needs user"),
+        (lambda: dc.Top(column="a", user="u", pairs=True, by="g"), "pairs cannot be combined with by"),
+        (lambda: dc.Top(column="a", user="u", pairs=True, every="1d", time="t"), "pairs cannot be combined with every"),
+        (lambda: dc.Top(column="a", user="u", pairs=True, count="rows"), "pairs cannot be combined with count rows"),
+        (
+            lambda: dc.Top(column="a", user="u", pairs=3, value="n", value_range=(0, 1)),
+            "pairs cannot be combined with value",
+        ),
+        (lambda: dc.Top(column="a", user="u", pairs=True, max_items=3), "pairs cannot be combined with max_items"),
+        (lambda: dc.Top(column="a", pairs=True, universe=["x", "y"]), "pairs cannot be combined with universe"),
+        (lambda: dc.Top(column=["a", "b"], user="u", pairs=True), "pairs needs a single column"),
+        (lambda: dc.Top(column="a", unit="row", pairs=True), "pairs needs whole people"),
+        (lambda: dc.Top(column="a", unit=dc.User(3), pairs=True), "pairs needs whole people"),
+        (lambda: dc.Top(column="a", grouped=False, pairs=True), "pairs needs user, or one list a person"),
         (lambda: dc.Top(column="a", unit="row", user="u"), "unit row cannot be combined with user"),
         (lambda: dc.Count(column="a", user="u"), "people are counted by user alone"),
         (lambda: dc.Histogram(column="a"), "universe is needed"),
@@ -126,14 +139,46 @@ def test_what_a_charge_id_stands_for_is_known_before_anything_is_read(tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("a", dc.Budget(2.0, 1e-5))
     payer = Payer(ledger.account("a"), "monday")
-    terms = stands_for(dc.Top(column="q", k=3), data_of_files(("no such file.csv",), "csv"), payer)
+    terms = stands_for(dc.Top(column="q", k=3), dc.read("no such file.csv", format="csv"), payer)
     assert terms["question"] == "top"
     assert (terms["k"], terms["column"], terms["input_format"]) == (3, "q", "csv")
     assert "no such file" not in json.dumps(terms)
-    other = stands_for(dc.Top(column="q", k=3), data_of_files(("another file.csv",), "csv"), payer)
+    other = stands_for(dc.Top(column="q", k=3), dc.read("another file.csv", format="csv"), payer)
     assert terms["files"] != other["files"]
     # How much memory people take makes no other answer; that of rows decides the number of counters.
-    people = [stands_for(dc.Top(column="q", user="u", memory=m), data_of_files(("f",)), payer) for m in ("1GB", "2GB")]
-    rows = [stands_for(dc.Top(column="q", memory=m), data_of_files(("f",)), payer) for m in ("1GB", "2GB")]
+    people = [stands_for(dc.Top(column="q", user="u", memory=m), dc.read("f"), payer) for m in ("1GB", "2GB")]
+    rows = [stands_for(dc.Top(column="q", memory=m), dc.read("f"), payer) for m in ("1GB", "2GB")]
     assert people[0] == people[1]
     assert rows[0] != rows[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "how"), [("log.csv", {}), ("log.txt", {"format": "csv", "delimiter": ";", "quote": "none"})]
+)
+def test_python_reads_what_the_command_reads(tmp_path, name, how):
+    mark = how.get("delimiter", ",")
+    rows = "".join(f"u{i}{mark}page {i % 3}\n" for i in range(600))
+    (tmp_path / name).write_text(f"who{mark}what\n{rows}")
+    files = dc.read(tmp_path / name, **how)
+    for words in ({}, {"user": "who"}, {"where": "what <> 'page 9'"}):  # the same files, asked again
+        found = dc.top_k(files, 3, dc.Budget(50.0, 1e-6), column="what", **words)
+        assert {*found.items} == {"page 0", "page 1", "page 2"}
+        assert found.counts.tolist() == pytest.approx([200] * 3, abs=10)
+    assert dc.count(dc.read(tmp_path / "log*", **how), dc.Budget(50.0)).value == pytest.approx(600, abs=3)
+    with pytest.raises(dc.ParameterError, match="there is no file"):
+        dc.count(dc.read(tmp_path / "nothing.csv"), dc.Budget(1.0))
+    with pytest.raises(dc.ParameterError, match="rows_of_the_result_are_the_events needs sql"):
+        dc.read("f", rows_of_the_result_are_the_events=True)
+
+
+def test_an_answer_from_files_is_had_again_without_them(tmp_path):
+    (tmp_path / "log.csv").write_text("what\n" + "a\n" * 500)
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("readers", dc.Budget(1.0, 1e-6))
+    paid = {"ledger": ledger.account("readers"), "charge_id": "monday"}
+    first = dc.top_k(dc.read(tmp_path / "log.csv"), 3, dc.Budget(1.0, 1e-6), column="what", **paid)
+    (tmp_path / "log.csv").unlink()
+    again = dc.top_k(dc.read(tmp_path / "log.csv"), 3, dc.Budget(1.0, 1e-6), column="what", **paid)
+    assert again.to_payload() == first.to_payload()
+    with pytest.raises(dc.LedgerError, match="files differs"):
+        dc.top_k(dc.read(tmp_path / "other.csv"), 3, dc.Budget(1.0, 1e-6), column="what", **paid)

@@ -46,3 +46,15 @@ def test_people_are_called_people():
     counter = dc.continual.DistinctCount(3, dc.Budget.zcdp(0.5))
     text = tick_text({"tick": 1, "people": 1200, "standard_deviation": 10.0}, 3, counter.guarantee)
     assert "1,200 different people; 95% interval 1,180 to 1,220." in text
+
+
+def test_increases_are_below_the_counts():
+    counter = dc.continual.Counter(9, dc.Budget.zcdp(0.5))
+    risen = {"since": 1, "tick": 3, "confidence": 0.95, "value": 1200, "lower": 1190, "upper": 1210}
+    text = tick_text({"tick": 3, "total": 4200, "standard_deviation": 10.0, "increase": risen}, 9, counter.guarantee)
+    assert "Since tick 1: 1,200; 95% interval 1,190 to 1,210." in text
+    rows = [{"item": "a", "increase": 7, "lower": 5, "upper": None}]
+    listed = {"since": 1, "tick": 3, "confidence": 0.95, "items": rows, "appeared": []}
+    text = tick_text({"tick": 3, "confidence": 0.95, "items": [], "increase": listed}, 9, counter.guarantee)
+    assert "Since tick 1:" in text
+    assert next(line for line in text.splitlines() if line.startswith("a ")).split() == ["a", "7", "5", "to", "?"]

@@ -8,11 +8,16 @@ import pytest
 
 import discreet as dc
 from discreet.events.growing import Batch
+from discreet.questions.live_question import LiveQuestion
 from discreet.watch.ticks import Add, Rule, Ticker, duration, ticks_in
 
 HOUR = 3600.0
 JANUARY = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 CLOCK = JANUARY + 400 * 86400.0
+
+
+def rule_of(tick=None, time=None, rows=None, **words):
+    return Rule.of(LiveQuestion(tick=tick, time=time, rows=rows, **words))
 
 
 def batch(rows, first=0):
@@ -75,7 +80,7 @@ def ticks(rule, folder, rows):
     return Run(rule, folder, rows).read(len(rows)).ended
 
 
-HOURLY = Rule.of("1h", "when")
+HOURLY = rule_of("1h", "when")
 PLAIN = hours((0.1, "a"), (0.2, "b"), (1.0, "c"), (1.5, "d"), (2.1, "e"))
 
 
@@ -126,14 +131,14 @@ def test_rows_ahead_of_the_clock_are_left_out(tmp_path):
     run = Run(HOURLY, tmp_path, early).read(len(early), now)
     assert run.ended == ticks(HOURLY, tmp_path, PLAIN)
     assert run.ticker.left_out["times ahead of the clock"] == 2
-    assert len(Run(Rule.of("1h", "when", ahead="2h"), tmp_path, early).read(len(early), now).ended) == 3
+    assert len(Run(rule_of("1h", "when", ahead="2h"), tmp_path, early).read(len(early), now).ended) == 3
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_that_are_late_by_less_than_a_tick_waits_are_in_their_own_ticks(tmp_path, seed):
     """Whatever else is there: so an event more moves no other."""
     chance = random.Random(seed)
-    rule = Rule.of("1h", "when", late="30m", start=str(JANUARY))
+    rule = rule_of("1h", "when", late="30m", start=str(JANUARY))
     times = sorted(chance.random() * 6 for _ in range(60))
     # Each comes up to a quarter of an hour after its time: no row is later than half an hour after one of a later time.
     came = sorted((time + chance.random() / 4, time) for time in times)
@@ -163,7 +168,7 @@ def test_a_restart_counts_every_row_once(tmp_path, by_clock, late):
         ]
         far = chance.sample(range(len(rows)), 5)
         rows = [(time + 1e4 * HOUR if i in far else time, item) for i, (time, item) in enumerate(rows)]
-        rule = Rule.of("1h", "when", late=late, by_clock=by_clock, start=str(JANUARY - 2 * HOUR))
+        rule = rule_of("1h", "when", late=late, by_clock=by_clock, start=str(JANUARY - 2 * HOUR))
         plain, run = Run(rule, tmp_path, rows), Run(rule, tmp_path, rows)
         for one, restarts in ((plain, 0.0), (run, 0.4)):
             moves = random.Random(seed)
@@ -182,7 +187,7 @@ def test_a_restart_counts_every_row_once(tmp_path, by_clock, late):
 
 
 def test_by_clock_no_row_ends_a_tick(tmp_path):
-    rule = Rule.of("1h", "when", late="10m", by_clock=True)
+    rule = rule_of("1h", "when", late="10m", by_clock=True)
     rows = hours((0.5, "a"), (1.5, "b"), (0.9, "c"), (1.05, "d"))
     run = Run(rule, tmp_path, rows)
     run.ticker.begin(JANUARY + 0.5 * HOUR)
@@ -198,7 +203,7 @@ def test_by_clock_no_row_ends_a_tick(tmp_path):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_ticks_of_the_clock_that_nobody_looked_at_are_passed_over(tmp_path, restarted):
-    run = Run(Rule.of("1s"), tmp_path, [(0, "a"), (0, "b"), (0, "c")])
+    run = Run(rule_of("1s"), tmp_path, [(0, "a"), (0, "b"), (0, "c")])
     assert run.ticker.begin(JANUARY + 0.5)
     run.read(1, JANUARY + 0.7)
     if restarted:
@@ -210,7 +215,7 @@ def test_ticks_of_the_clock_that_nobody_looked_at_are_passed_over(tmp_path, rest
 
 
 def test_a_start_is_public_and_rows_before_it_are_left_out(tmp_path):
-    rule = Rule.of("1h", "when", start="2026-01-01T00:00:00Z")
+    rule = rule_of("1h", "when", start="2026-01-01T00:00:00Z")
     rows = hours((-5, "x"), (1.5, "a"), (-0.1, "x"), (2, "b"))
     assert ticks(rule, tmp_path, rows) == [("01-01T00:00", []), ("01-01T01:00", ["a"])]
     assert "the first" not in rule.assumption("")
@@ -236,7 +241,7 @@ def test_a_start_is_public_and_rows_before_it_are_left_out(tmp_path):
 )
 def test_rules_that_are_none(wrong):
     with pytest.raises(dc.ParameterError):
-        Rule.of(**wrong)
+        rule_of(**wrong)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,18 @@ export async function releases(name, which) {
   }
 }
 
+/** How much ticks `from` to `to` rose over so many before each, every n-th of them if asked for. */
+export async function increases(name, { over, from, to, every = 1 }) {
+  const found = [];
+  for (;;) {
+    const query = new URLSearchParams({ over, from, to, every });
+    const answer = await (await ask(`${address(name)}/increases?${query}`)).json();
+    found.push(...answer.increases);
+    if (!answer.next) return found;
+    from = answer.next;
+  }
+}
+
 /** A file behind a token, as a link that only this tab can open. */
 export async function blobAddress(path) {
   return URL.createObjectURL(await (await ask(path)).blob());

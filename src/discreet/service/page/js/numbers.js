@@ -30,17 +30,12 @@ export const withGaps = (releases) =>
 
 export const times = (releases) => releases.map((release) => Date.parse(release.ends) / 1000);
 
-/**
- * How much a line rose since `back` points before; null where a run began in between.
- *
- * Totals only grow, so an increase is at least zero. Its interval holds where both of its totals' do.
- */
-export function increase(releases, { values, lower, upper }, back) {
-  const since = (ends, begins) => ends.map((end, index) => {
-    const before = index - back;
-    if (before < 0 || end === null || begins[before] === null || values[index] === null || values[before] === null) return null;
-    if (releases.slice(before, index + 1).some((release) => release.gap)) return null;
-    return Math.max(0, end - begins[before]);
+/** How much an item rose, at each of the releases of a chart; null where nothing says it, as where a run began in between. */
+export function risen(releases, increases, item) {
+  const found = releases.map(({ tick }) => {
+    const there = increases.get(tick);
+    return (there?.items ? there.items.find((row) => row.item === item) : there) ?? null;
   });
-  return { values: since(values, values), lower: since(lower, upper), upper: since(upper, lower) };
+  const column = (...names) => found.map((row) => names.map((name) => row?.[name]).find((value) => value !== undefined) ?? null);
+  return { values: column("increase", "value"), lower: column("lower"), upper: column("upper") };
 }

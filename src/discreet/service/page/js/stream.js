@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { Chart, COLOURS } from "./chart.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
 import * as format from "./format.js";
-import { increase, line, rows, single, times, withGaps } from "./numbers.js";
+import { line, risen, rows, single, times, withGaps } from "./numbers.js";
 import { operator } from "./operator.js";
 import * as words from "./words.js";
 
@@ -22,6 +22,7 @@ let history = []; // releases of the chart, the oldest first
 let drawn = []; // the same with gaps, as they are drawn
 let lines = []; // through them: { item, colour, name, values, lower, upper }
 let rise = 0; // ticks over which increases are shown; 0 for totals
+let increases = new Map(); // tick -> increase over `rise` ticks, of the releases of the chart
 let chosen = []; // { item, colour }
 let wholeList = false;
 let tableRows = FIRST;
@@ -200,30 +201,40 @@ async function loadHistory() {
   history.forEach(keep);
 }
 
-/** How many points back an increase is counted from: as many ticks as asked for, or the least that the chart can show. */
-function stepsBack() {
-  if (!rise || history.length < 2) return 0;
-  return Math.ceil(rise / (history[1].tick - history[0].tick));
+/** How much the ticks of the chart rose, those that are not known yet. */
+async function loadIncreases() {
+  const over = rise;
+  const missing = over ? history.map(({ tick }) => tick).filter((tick) => tick > over && !increases.has(tick)) : [];
+  if (!missing.length) return;
+  const last = missing.at(-1);
+  const every = history.length > 1 ? history[1].tick - history[0].tick : 1;
+  const asked = [api.increases(name, { over, from: missing[0], to: last, every })];
+  if (last % every) asked.push(api.increases(name, { over, from: last, to: last })); // the newest, between two others
+  try {
+    const found = (await Promise.all(asked)).flat();
+    if (over === rise) found.forEach((one) => increases.set(one.tick, one));
+  } catch (error) {
+    if (error instanceof api.Refused) problem(error.message);
+  }
 }
 
 function overTime() {
   byId("chart").hidden = byId("legend").hidden = byId("numbers").hidden = history.length === 0 || chosen.length === 0;
-  const back = stepsBack();
   byId("time-note").textContent = history.length === 0 ? words.nothing(stream, null)
     : chosen.length === 0 ? (rows(stream, history.at(-1)).length ? "Choose items in the list above to see them here." : words.nothing(stream, history.at(-1)))
-    : words.aboutLines(stream, back ? history.at(-1).confidence : null, COLOURS);
+    : words.aboutLines(stream, rise ? [...increases.values()].at(-1)?.confidence ?? history.at(-1).confidence : null, COLOURS);
   if (byId("chart").hidden) return;
   drawn = withGaps(history);
   lines = chosen.map(({ item, colour }) => ({
     item,
     colour,
     name: item === null ? "" : itemText(item, 18),
-    ...(back ? increase(drawn, line(stream, drawn, item), back) : line(stream, drawn, item)),
+    ...(rise ? risen(drawn, increases, item) : line(stream, drawn, item)),
   }));
   chart.draw(times(drawn), lines);
   const last = drawn.length - 1;
   byId("chart").setAttribute("aria-label",
-    `${back ? "Increases" : "Totals"} over time, from ${format.clock(drawn[0].ends, stream.tick_seconds)} to ` +
+    `${rise ? "Increases" : "Totals"} over time, from ${format.clock(drawn[0].ends, stream.tick_seconds)} to ` +
     `${format.clock(drawn[last].ends, stream.tick_seconds)}: ` +
     lines.map((one) => {
       const row = at(one, last);
@@ -279,10 +290,10 @@ function announce(release) {
   keep(release);
   history.push(release);
   if (span) history = history.filter((one) => one.tick > published - span);
-  if (history.length > 2 * POINTS) loadHistory().then(overTime);
+  if (history.length > 2 * POINTS) loadHistory().then(loadIncreases).then(overTime);
   if (!single(stream) && chosen.length === 0 && history.length < 3) firstChoice();
   moment();
-  overTime();
+  loadIncreases().then(overTime);
   about.budget(stream, published);
   if (published >= stream.ticks) reload();
 }
@@ -315,10 +326,12 @@ async function reload() {
   if (!byId("span").options.length) {
     byId("span").append(...spans().map(([ticks, text]) => el("option", { value: ticks }, text)));
     byId("span").value = String(span = spans()[0][0]);
-    byId("rise").append(...[0, 12, 60].filter((ticks) => ticks < stream.ticks).map((ticks) => el("option", { value: ticks },
+    const day = Math.max(1, Math.round(86400 / stream.tick_seconds));
+    byId("rise").append(...[...new Set([0, day, 12, 60])].sort((one, other) => one - other).filter((ticks) => ticks < stream.ticks).map((ticks) => el("option", { value: ticks },
       ticks ? `increase over ${format.duration(ticks * stream.tick_seconds)}` : "totals so far")));
   }
   await loadHistory();
+  await loadIncreases();
   if (!chosen.length) firstChoice();
   byId("content").hidden = false;
   byId("warnings").replaceChildren(...about.warnings(stream));
@@ -345,11 +358,14 @@ byId("latest").addEventListener("click", () => choose(published));
 byId("span").addEventListener("change", async (event) => {
   span = Number(event.target.value);
   await loadHistory();
+  await loadIncreases();
   overTime();
   about.downloads(stream, published, history);
 });
-byId("rise").addEventListener("change", (event) => {
+byId("rise").addEventListener("change", async (event) => {
   rise = Number(event.target.value);
+  increases = new Map();
+  await loadIncreases();
   overTime();
 });
 byId("numbers").addEventListener("toggle", table);

@@ -45,12 +45,12 @@ export function aboutIntervals(stream, confidence) {
   );
 }
 
-/** What the lines of the chart are; `confidence` of totals where increases are shown, otherwise null. */
+/** What the lines of the chart are; `confidence` of increases where these are shown, otherwise null. */
 export function aboutLines(stream, confidence, most) {
   const single = stream.kind === "count" || stream.kind === "distinct";
   const choice = single ? "" : `Up to ${most} items, chosen in the list above. `;
   if (confidence === null) return `${choice}Lines are what was published, bands the intervals. A click shows that moment above.`;
-  return `${choice}Differences of what was published, at least zero. A band holds at least ${odds(2 * confidence - 1)}: both totals have noise.`;
+  return `${choice}Differences of what was published, at least zero. At each moment the bands hold the true increases ${odds(confidence)}.`;
 }
 
 export function estimate(stream, { value, lower, upper }) {

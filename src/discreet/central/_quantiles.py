@@ -1,0 +1,205 @@
+"""What both mechanisms for quantiles share: whose values count, and intervals from noisy counts in a tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central._additive import A_PERSON
+from discreet.central._tree import RangeTree
+from discreet.central.quantile_grid import Bound, Grid, StepGrid
+from discreet.errors import ParameterError
+from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.privacy.budget import as_budget
+from discreet.privacy.calibration.tails import weighted_sum_reach
+from discreet.privacy.checks import probability, whole_number
+from discreet.releases.error_model import Noise
+from discreet.releases.quantile_list import QuantileRelease, QuantileRow
+
+__all__ = ["VOTE", "QuantileMechanism", "votes_of"]
+
+Counts = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+VOTE = 1 << 24
+"""What a person's rows share, in whole numbers."""
+
+
+@dataclass(frozen=True)
+class QuantileMechanism:
+    """Quantiles of values in a public range, with intervals that hold together.
+
+    Args:
+        grid: The public range and its bins.
+        quantiles: The shares asked for, above 0 and below 1.
+        max_rows: For `User()`: m. A person with n rows gives each of them min(1, m/n) of a vote.
+        confidence: With this probability all intervals hold together.
+    """
+
+    reference: ClassVar[str] = "docs/privacy/quantiles.md"
+    way: ClassVar[str] = ""
+
+    budget: Budget
+    grid: Grid | StepGrid
+    quantiles: Sequence[float] = (0.5,)
+    unit: Unit = field(default_factory=Event)
+    max_rows: int | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        as_budget(self.budget)
+        if not isinstance(self.unit, Event) and self.unit != User():
+            raise ParameterError(f"quantiles protect dc.Event() or dc.User(); got {self.unit!r}")
+        if isinstance(self.unit, Event) and self.max_rows is not None:
+            raise ParameterError("max_rows is for people: give user, the column of the people")
+        if isinstance(self.unit, User):
+            most = 1 if self.max_rows is None else whole_number("max_rows", self.max_rows, 1, 2**20)
+            object.__setattr__(self, "max_rows", most)
+        object.__setattr__(self, "quantiles", _shares(self.quantiles))
+        probability("confidence", self.confidence)
+        _ = self.noise
+
+    @property
+    def tree(self) -> RangeTree:
+        """The tree whose nodes get noise."""
+        raise NotImplementedError
+
+    @property
+    def noise(self) -> Noise:
+        """The noise on every node."""
+        raise NotImplementedError
+
+    @property
+    def leaves(self) -> int:
+        """How many of its leaves are in use, at most."""
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the Laplace noise, or sigma of the Gaussian."""
+        return self.noise.scale
+
+    @property
+    def of(self) -> str:
+        """Whose values are counted: "rows" or "people"."""
+        return "rows" if self.max_rows is None else "people"
+
+    @property
+    def name(self) -> str:
+        """The mechanism in words."""
+        of = self.of if self.max_rows in (None, 1) else f"people, at most {self.max_rows} rows of each"
+        return f"quantiles by {self.way}, {of}"
+
+    @property
+    def height(self) -> int:
+        """What one unit has at most, in whole numbers."""
+        return 1 if self.max_rows is None else self.max_rows * VOTE
+
+    @property
+    def vote(self) -> int:
+        """What a row, or a vote of a person, is in whole numbers."""
+        return 1 if self.max_rows is None else VOTE
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee and the answer rest on."""
+        told = (f"the range {self.grid.in_words} is public; values outside count as its ends",)
+        if self.max_rows is None:
+            return told
+        m = self.max_rows
+        votes = "the rows of a person share one vote" if m == 1 else f"the rows of a person share at most {m} votes"
+        return (*told, A_PERSON, votes)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the quantiles promise."""
+        return Guarantee.of(self.budget, self.unit, self.name, self.reference, assumptions=self.assumptions)
+
+    def reach(self, share: float, beta: float, boundaries: int | None = None) -> Numbers:
+        """For every boundary: what the noise of left - share n exceeds, on each side, with a chance of at most beta/2.
+
+        It is a sum of independent noises times known factors k: of discrete Gaussians, for which E[exp(x Z)] is at most
+        exp(x^2 sigma^2/2), so that Chernoff's bound is sigma sqrt(2 sum(k^2) ln(2/beta)); or of discrete Laplace noises
+        (`weighted_sum_reach`).
+        """
+        many = self.leaves + 1 if boundaries is None else boundaries
+        squares, largest = self.tree.noises(np.arange(many), share)
+        log, scale = math.log(2.0 / beta), float(self.scale)
+        if self.noise.law == "gaussian":
+            return np.asarray(scale * (1.0 + 1e-9) * np.sqrt(2.0 * squares * log))
+        return scale * weighted_sum_reach(squares, largest, log)
+
+    def with_noise(self, leaves: Counts, source: Any) -> Counts:
+        """The counts of all nodes over these leaves, each with its noise."""
+        exact = self.tree.counts(leaves)
+        drawn = source.discrete_gaussian if self.noise.law == "gaussian" else source.discrete_laplace
+        noisy: Counts = exact + drawn(self.scale, len(exact))
+        return noisy
+
+    def intervals(self, left: Numbers, total: float) -> tuple[Counts, Counts]:
+        """For every share the first and the last leaf that may hold the quantile; neither falls from share to share.
+
+        Args:
+            left: The estimate of what lies left of each boundary of the leaves in use.
+            total: That of all.
+
+        The true quantile lies in the leaf j with left(j) <= share n <= left(j+1). A leaf is out where the estimate of
+        left(j+1) - share n is below -t, or that of left(j) - share n above t, t being what its noise exceeds with a
+        chance of at most beta/2. That fails only if it fails at one of the two boundaries of the true leaf.
+        """
+        leaves = len(left) - 1
+        found = []
+        for share in self.quantiles:
+            off = left - share * total
+            reach = self.reach(share, (1.0 - self.confidence) / len(self.quantiles), leaves + 1)
+            after, before = off[1:] >= -reach[1:], off[:-1] <= reach[:-1]
+            first = int(np.argmax(after)) if after.any() else leaves - 1
+            last = leaves - 1 - int(np.argmax(before[::-1])) if before.any() else 0
+            found.append((min(first, last), max(first, last)))
+        ends = np.array(found, np.int64)
+        # Bounds that never fall: a lower one may only be lowered for that, an upper one raised.
+        return np.minimum.accumulate(ends[::-1, 0])[::-1], np.maximum.accumulate(ends[:, 1])
+
+    def release(
+        self, values: Sequence[Bound], bins: Sequence[tuple[int, int]], guarantee: Guarantee
+    ) -> QuantileRelease:
+        """What is published: values, cut to the intervals from the first of these bins to the last."""
+        rows = []
+        for share, value, (first, last) in zip(self.quantiles, values, bins, strict=True):
+            lower, upper = self.grid.lower(first), self.grid.upper(last)
+            rows.append(QuantileRow(share, min(max(value, lower), upper), lower, upper))
+        grid = self.grid
+        told = (self.confidence, grid.ends, grid.scale, grid.bins, self.of, grid.kind)
+        return QuantileRelease(tuple(rows), guarantee, *told)
+
+
+def votes_of(times: Counts, rows: Counts, m: int) -> Counts:
+    """What `times` of a person's `rows` have: VOTE min(1, m/rows) each, rounded down in all.
+
+    So a person's votes never add up to more than m. VOTE m times may have more than 63 bits; with VOTE m = q rows + r
+    it is q times + r times/rows, whose parts do not where a person has fewer than 2^31 rows.
+    """
+    shared = np.maximum(rows, m)
+    if len(rows) and int(rows.max()) >= 2**31:
+        each = zip(times.tolist(), shared.tolist(), strict=True)
+        return np.array([VOTE * m * part // whole for part, whole in each], np.int64)
+    q, r = np.divmod(VOTE * m, shared)
+    return q * times + r * times // shared
+
+
+def _shares(given: Any) -> tuple[float, ...]:
+    """The shares asked for, in their order, each once."""
+    listed = [given] if isinstance(given, Real) else given
+    if isinstance(listed, (str, bytes)) or not hasattr(listed, "__iter__"):
+        raise ParameterError(f"quantiles must be numbers greater than 0 and less than 1, not {given!r}")
+    found = sorted({probability("a quantile", share) for share in listed})
+    if not 1 <= len(found) <= 1000:
+        raise ParameterError("quantiles must be at least one number, and at most 1,000")
+    return tuple(found)

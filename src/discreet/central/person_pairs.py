@@ -1,0 +1,156 @@
+"""What people have together: frequent pairs (or triples) of items, each person hidden with all of their rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central.person_vectors import Calibration, PersonVectors, calibrated
+from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import User
+from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.checks import whole_number
+from discreet.releases.release import Release
+from discreet.summaries.combinations import most_of
+from discreet.summaries.people import Counts, People
+
+if TYPE_CHECKING:
+    from discreet.summaries.combinations import Combinations
+
+__all__ = ["PersonPairs"]
+
+LOOK_AT_PAIRS = 4
+"""Parts of mu^2, of those that `PersonVectors` has, for the look at pairs; the counts have less."""
+SPARE = 10
+"""Items are looked for until they have at least so many times as many pairs as are asked for."""
+MOST = 3
+"""Of the items that pass, at most so many times as many are taken as were looked for: they cost nothing more."""
+FREQUENT = Fraction(1, 4)
+"""The power of the product of its items' sums that a pair weighs in the look: frequent items are likelier together."""
+FINEST = 1024
+"""Weights of pairs are whole numbers up to this."""
+NOBODY, NOT_LISTED = 1.0, 1e-3
+"""How many pairs that nobody has pass the look, on average; and the chance that such a one passes the last cut."""
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PersonPairs(PersonVectors):
+    """Which two items (or three) people have together, with all rows of a person hidden.
+
+    Unit: one person with all of their rows, added or removed (`User()`).
+    Guarantee: (epsilon, delta).
+    Noise: a person is one vector in every step, of length at most L, as for `PersonVectors`; sum_i mu_i^2 = mu^2.
+        1. Discover items, by the looks and the cuts of `PersonVectors`. They are public from here on, and so are all
+           pairs of them, whether or not anybody has them.
+        2. Look at the pairs: a person with m of the items has the m (m-1)/2 pairs of them, one vector of length L over
+           all pairs, in which pairs of frequent items weigh more. Noise on every pair; the 1.5 k largest that pass a
+           cut are candidates.
+        3. Sizes, losses and counts of the candidates, as for items; the k largest that stand out are listed.
+    Threshold: T of the items, in units of one person who has one item. A pair is listed only if both items pass.
+    Error: as for `PersonVectors`, of the number of people who have both. A pair that nobody has is listed in one of a
+        thousand releases at most: nothing tells it from a rare one but noise.
+    Argument: docs/privacy/pairs.md. Step 1 is the only one that depends on whose items there are; after it all
+        questions are about a public list, and the joint delta is that of `PersonVectors`.
+
+    Args:
+        k: How many pairs to list at most.
+        size: How many items belong together: 2, or 3 for triples.
+    """
+
+    name: ClassVar[str] = "discovery and count of what people have together"
+    reference: ClassVar[str] = "docs/privacy/pairs.md"
+
+    size: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("size", self.size, 2, 3)
+        if self.rows or self.values is not None or self.groups != 1 or self.unit != User():
+            raise ParameterError(f"{self.name} counts people, in one group, and chooses the length itself")
+
+    @cached_property
+    def items_looked_for(self) -> int:
+        """The least number of items that have ten times as many pairs as are asked for; a public number."""
+        many = self.size
+        while math.comb(many, self.size) < SPARE * self.k and MOST * (many + 1) <= most_of(self.size):
+            many += 1
+        return many
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """Noise and cuts; one person touches every pair in the look, and every candidate in the counts."""
+        pairs = math.comb(MOST * self.items_looked_for, self.size)
+        return _LessForCounts(**vars(calibrated(*self.spends, pairs + self.most_candidates)))
+
+    def check(self, summary: Any) -> None:
+        super().check(summary)
+        if type(summary).holdings is People.holdings:
+            raise IncompatibleSummaryError(
+                f"{type(summary).__name__} does not say which items people have together; count pairs in memory or on "
+                "disk, with discreet.top_k"
+            )
+
+    def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
+        """(places, noisy weights, whether there was a second look) of the items of which pairs are made."""
+        return _Items(self.budget, self.items_looked_for, calibrated_for_all=self.calibration).discover(people, source)
+
+    def _publish(self, people: People, source: RandomSource) -> Release:
+        places, sums, second = self.discover(people, source)
+        pairs = people.combinations(places, self.size)
+        chosen, likely = self.look(pairs, sums, source)
+        listed = self._count(pairs, chosen, likely, second, source)
+        return listed if len(listed) else listed.with_items(pairs.items(np.zeros(0, np.int64)))
+
+    def look(self, pairs: Combinations, sums: Counts, source: RandomSource) -> tuple[Counts, Counts]:
+        """(places, about how many people have them) of the largest pairs; `sums` are those of the items, with noise.
+
+        The cut is no matter of privacy, since all pairs have noise: it leaves out what noise alone would explain.
+        """
+        frequent = pairs.products(np.maximum(sums, 1).astype(np.float64)) ** float(FREQUENT)
+        weights = np.maximum(np.rint(FINEST * frequent / frequent.max(initial=1e-300)), 1).astype(np.int64)
+        sigma = self.calibration.sigma_of(LOOK_AT_PAIRS)
+        noisy = pairs.aimed_weights(pairs.total, weights) + source.discrete_gaussian(sigma, pairs.total)
+        cut = -float(ndtri(min(0.5, NOBODY / max(pairs.total, 1)))) * float(sigma)
+        passed = np.flatnonzero(noisy >= max(cut, 1.0))
+        likely = FINEST * noisy[passed] // weights[passed]
+        order = np.argsort(-likely, kind="stable")[: self.most_candidates]  # of equals, places follow the items
+        return passed[order], likely[order]
+
+    @property
+    def _lowest(self) -> int:
+        return 0  # nothing but noise tells a rare pair from one that nobody has
+
+    def _least_listed(self, noise: Array) -> Array | int:
+        return np.maximum(1.0, 0.5 - float(ndtri(NOT_LISTED)) * noise)  # counts are rounded
+
+
+@dataclass(frozen=True)
+class _LessForCounts(Calibration):
+    """The calibration of people's items, of which the look at pairs takes a part from the counts."""
+
+    def counts(self, second: bool, loses: bool = True) -> Fraction:
+        return super().counts(second, loses) - LOOK_AT_PAIRS
+
+
+@dataclass(frozen=True)
+class _Items(PersonVectors):
+    """The items of which pairs are made, with the noise and the cuts of all steps together."""
+
+    calibrated_for_all: Calibration | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        assert self.calibrated_for_all is not None
+        return self.calibrated_for_all
+
+    def _most_taken(self, second: bool) -> int:
+        return MOST * self.k

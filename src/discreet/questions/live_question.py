@@ -1,0 +1,111 @@
+"""LiveQuestion: a question that is asked again at every tick, about all rows that have come until then.
+
+`discreet watch` and the streams of a service are this question, one with options and one with keys of TOML. What is
+refused, and in which words, is said here for both; which mechanism answers it is in `discreet.watch.tasks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from discreet.errors import ParameterError, WordError
+from discreet.questions.question import Worded
+from discreet.questions.words import (
+    Refusal,
+    ValueKind,
+    choice,
+    excludes,
+    flag,
+    needs,
+    plain,
+    whole,
+    word,
+)
+from discreet.questions.words import column as one_column
+
+__all__ = ["LiveQuestion"]
+
+MAX_ITEMS = 10
+_MOST_LISTED = 10_000_000
+
+
+def _texts(path: str, others: Mapping[str, Any]) -> tuple[str, ...]:
+    """The items of a universe as a growing input has them: numbers by their digits."""
+    from discreet.events.literals import universe_written
+
+    listed = universe_written(path)
+    if listed.size is None or listed.size > _MOST_LISTED:
+        raise WordError(f"{{universe}} must have at most {_MOST_LISTED:,} items here: every tick counts each of them")
+    return tuple(map(str, listed.items(range(listed.size))))
+
+
+def _alone(name: str, because: str, *others: str) -> tuple[Refusal, ...]:
+    return tuple(excludes(name, other, because) for other in others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveQuestion(Worded):
+    """The top items so far; with `total` the number of rows, with `distinct` the number of different people."""
+
+    column: str | None = word(None, "Column of the items; by default the only one.", one_column())
+    user: str | None = word(None, "Column that says whose row it is. Hides whole people.", one_column())
+    max_items: int | None = word(
+        None, f"Count the first N different items of a person; {MAX_ITEMS} by default.", whole(1)
+    )
+    total: bool = word(False, "Publish the number of rows instead of the top items.", flag())
+    distinct: bool = word(False, "Publish the number of different people instead of the top items.", flag())
+    universe: tuple[str, ...] | None = word(
+        None, "List of all items that may be published, known in advance.", plain("FILE|N|A:B", _texts)
+    )
+    where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    bad_rows: str = word("skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"))
+    k: int = word(20, "List at most N items.", whole(1), letter="k")
+    horizon: str | int | None = word(
+        None, "Ticks that the budget is for, or a time such as 30d; without it for ever, with 1.6 times the noise.",
+        plain("N|TIME"),
+    )  # fmt: skip
+    tick: str | None = word(
+        None, "Length of a tick: 30s, 15m, 1h, 1d; by the times of rows, or the clock.", plain("TIME")
+    )
+    rows: int | None = word(None, "Number of rows in a tick.", whole(1))
+    time: str | None = word(None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column())
+    start: str | None = word(None, "First tick; rows before it are left out.", plain("WHEN"))
+    late: str | None = word(None, "How long a tick waits for its rows, such as 10m; 0s by default.", plain("TIME"))
+    ahead: str | None = word(
+        None, "Leave out rows whose time is this far ahead of the clock; 1h by default.", plain("TIME")
+    )
+    by_clock: bool = word(False, "For live input: let the clock end the ticks, not the rows.", flag())
+    window: int | None = word(None, "Count only the last N ticks; by default all since the first.", whole(1))
+    increase: int | None = word(None, "Say with every tick how much it rose over N ticks; costs nothing.", whole(1))
+    capacity: int | None = word(None, "Counters of each sketch; 65,536 by default.", whole(1))
+    memory: str | None = word(
+        None, "Memory for counters, such as 200MB, instead of their number.", ValueKind(shown="SIZE")
+    )
+
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        Refusal(
+            "a tick is either a time ({tick}, such as 1h) or a number of {rows}: give one of them",
+            lambda q: (q.tick is None) == (q.rows is None),
+        ),
+        excludes("rows", "time", "a tick is this many rows, whenever they come"),
+        *(needs(name, "time") for name in ("start", "late", "ahead", "by_clock")),
+        *_alone("window", "it is for the top items of rows; {increase} says what is new", "total", "universe"),
+        *_alone("window", "people who come back would count again; {increase} says who is new", "distinct", "user"),
+        *_alone("memory", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
+        *_alone("total", "it counts rows", "distinct", "user", "universe", "column"),
+        *_alone("distinct", "it counts people", "column", "universe", "max_items"),
+        needs("distinct", "user", because="it counts people"),
+        needs("max_items", "user", because="it bounds what counts of a person"),
+        *_alone("capacity", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
+    )
+
+    @property
+    def items_of_a_person(self) -> int | None:
+        """How many items of a person count; None where rows are counted."""
+        return None if self.user is None else self.max_items or MAX_ITEMS
+
+    def complete(self) -> None:
+        if self.universe is not None and not isinstance(self.universe, tuple):
+            raise ParameterError(f"universe must be a tuple of texts here, not {type(self.universe).__name__}")

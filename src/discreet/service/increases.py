@@ -1,0 +1,107 @@
+"""How much a stream rose between two of its ticks, from what was published of both: it costs nothing.
+
+Of a curator's stream the law of the difference is known (`releases.over_time`). Of the others the intervals of both
+ticks are added; each of them may fail, and the confidence says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from discreet.events.values import items_array
+from discreet.privacy import Budget
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.over_time import increase_of, reach_of_increase
+from discreet.releases.release import Release
+from discreet.service.definitions import StreamDefinition
+from discreet.service.runs import CONFIDENCE, run_for
+from discreet.service.shapes import IncreaseModel
+from discreet.service.store import Store
+
+__all__ = ["increases"]
+
+_made: dict[tuple[str, int, Budget], Any] = {}  # by definition and run
+
+
+def increases(
+    store: Store, name: str, definition: StreamDefinition, ticks: range, over: int
+) -> Iterator[IncreaseModel]:
+    """For each of the ticks the increase over so many before it, where one run published both."""
+    for tick in ticks:
+        found = [json.loads(text) for at in (tick - over, tick) for text in store.releases(name, at, at)]
+        if len(found) == 2 and found[0]["run"] == found[1]["run"]:
+            yield _increase(name, definition, *found)
+
+
+def _increase(name: str, definition: StreamDefinition, then: dict[str, Any], now: dict[str, Any]) -> IncreaseModel:
+    head = {"tick": now["tick"], "since": then["tick"], "begins": then["ends"], "ends": now["ends"], "run": now["run"]}
+    has_law = definition.kind != "survey" and definition.trust != "pan"
+    told = _by_law(_mechanism(name, definition, now["run"]), definition, then, now) if has_law else _added(then, now)
+    return IncreaseModel(**head, **told)
+
+
+def _mechanism(name: str, definition: StreamDefinition, run: int) -> Any:
+    """The mechanism of a run before its first tick: it says what noise there is at each."""
+    key = definition.digest, run, definition.budget_of(run)
+    if key not in _made:
+        _made[key] = run_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
+    return _made[key]
+
+
+def _by_law(plain: Any, definition: StreamDefinition, then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    passed = (now["run"] - 1) * definition.ticks
+    since, tick = then["tick"] - passed, now["tick"] - passed
+    if definition.kind != "top":
+        around = reach_of_increase(plain.over_time(tick), plain.over_time(since), 1.0 - CONFIDENCE)
+        value = _basis(now, "value") - _basis(then, "value")
+        return {"confidence": CONFIDENCE, **_span("value", value, value - around, value + around)}
+    later, earlier = (_release(plain, definition, at, of) for at, of in ((tick, now), (since, then)))
+    rows = increase_of(later, earlier, CONFIDENCE).rows()
+    return {"confidence": CONFIDENCE, "items": [{"item": item, **_span("increase", *row)} for item, *row in rows]}
+
+
+def _release(plain: Any, definition: StreamDefinition, tick: int, told: dict[str, Any]) -> Release:
+    """A published list with the law of its noise; see `runs.items_shown` for what is told of it."""
+    rows, listed = told["items"], max(told.get("listed", 1), definition.k or 1)
+    counts = np.array([_basis(row, "count") for row in rows], np.int64)
+    items = items_array([row["item"] for row in rows])
+    over_time = plain.over_time(tick)
+    if definition.capacity is not None:
+        model = ErrorModel(Noise("gaussian", plain.scale, listed))  # the draws alone matter here
+        return Release(items, counts, plain.guarantee, model, followed=counts, over_time=over_time)
+    model = plain.error_model(tick, listed)
+    cut = plain.scheme.cut(tick) if model.of_published else None
+    return Release(items, counts, plain.guarantee, model, threshold=cut, over_time=over_time)
+
+
+def _basis(told: dict[str, Any], what: str) -> int:
+    return int(told.get("basis", told[what]))
+
+
+def _added(then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    confidence = round(2.0 * CONFIDENCE - 1.0, 10)
+    if now.get("items") is None:
+        return {"confidence": confidence, **_difference("value", "value", then, now)}
+    before = {row["item"]: row for row in then["items"]}
+    rows = [
+        {"item": row["item"], **_difference("increase", "count", before[row["item"]], row)}
+        for row in now["items"]
+        if row["item"] in before
+    ]
+    return {"confidence": confidence, "items": rows}
+
+
+def _difference(name: str, what: str, then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    low = now["lower"] - then["upper"] if then["upper"] is not None else 0
+    high = None if now["upper"] is None else now["upper"] - then["lower"]
+    return _span(name, now[what] - then[what], low, high)
+
+
+def _span(name: str, value: float, lower: float, upper: float | None) -> dict[str, Any]:
+    """Nothing falls: what is below 0 is noise."""
+    high = None if upper is None or upper == float("inf") else max(0, int(upper))
+    return {name: max(0, int(value)), "lower": max(0, int(lower)), "upper": high}

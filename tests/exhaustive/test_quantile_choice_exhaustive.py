@@ -1,0 +1,109 @@
+"""Quantiles by recursive choice: the law of all that may be chosen, over all small neighbours, from its definition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.central import Grid, QuantileChoice
+from discreet.central.quantile_choice import Found
+from discreet_audit.central_questions import choice_law, choice_loss, choice_neighbours
+from discreet_audit.core import case_of
+
+
+def spread(found, bins, parts):
+    """What lies in each part, exactly."""
+    held = dict(zip(found.bins.tolist(), found.masses.tolist(), strict=True))
+    return [Fraction(held.get(place, 0), parts) for place in range(bins) for _ in range(parts)]
+
+
+def defined(mechanism, found):
+    """The law, written down again: the middle share first, each half on its own side."""
+    bins, parts, h = mechanism.grid.bins, mechanism.parts, mechanism.height
+    line, shares = spread(found, bins, parts), [Fraction(str(share)) for share in mechanism.quantiles]
+    levels = math.ceil(math.log2(len(shares) + 1))
+    if mechanism.budget.rho is None:
+        e = 0.75 * mechanism.budget.epsilon / levels
+    else:
+        e = math.sqrt(8 * 0.75 * mechanism.budget.rho / levels)
+
+    def law(asked, low, high, start, end):
+        """{chosen parts of the asked shares: probability} for the parts from start to end."""
+        if not asked:
+            return {(): 1.0}
+        middle = len(asked) // 2
+        q = (asked[middle] - low) / (high - low)
+        n, found = sum(line[start:end]), {}
+        weights = {}
+        for p in range(start, end):
+            off = abs(sum(line[start:p]) - q * n)
+            if len(asked) == 1:  # the distance of the whole bin
+                a, b = max(p - p % parts, start), min(p - p % parts + parts, end)
+                off = max(sum(line[start:a]) - q * n, q * n - sum(line[start:b]), 0)
+            weights[p] = math.exp(-e * float(off) / (2 * float(max(q, 1 - q)) * h))
+        for p, weight in weights.items() or {start: 1.0}.items():
+            chance = weight / (sum(weights.values()) or 1.0)
+            left = law(asked[:middle], low, asked[middle], start, p)
+            right = law(asked[middle + 1 :], asked[middle], high, p, end)
+            for (one, c1), (two, c2) in itertools.product(left.items(), right.items()):
+                key = (*one, p, *two)
+                found[key] = found.get(key, 0.0) + chance * c1 * c2
+        return found
+
+    return law(shares, Fraction(0), Fraction(1), 0, bins * parts)
+
+
+CASES = [
+    QuantileChoice(dc.Budget(1.0), Grid(0, 3, 3), (0.5,), parts=2),
+    QuantileChoice(dc.Budget(1.0), Grid(0, 3, 3), (0.1,), parts=1),
+    QuantileChoice(dc.Budget(3.0), Grid(0, 3, 3), (0.25, 0.5, 0.75), parts=2),
+    QuantileChoice(dc.Budget(2.0), Grid(0, 2, 2), (0.2, 0.4, 0.6, 0.8), parts=2),
+    QuantileChoice(dc.Budget.zcdp(0.5), Grid(0, 3, 3), (0.1, 0.5), parts=2),
+    QuantileChoice(dc.Budget(1.0), Grid(0, 3, 3), (0.3, 0.5), dc.User(), 2, parts=2),
+]
+
+
+@pytest.mark.parametrize("mechanism", CASES, ids=lambda each: f"{each.budget} {len(each.quantiles)} {each.of}")
+def test_the_law_is_the_one_defined_and_costs_what_it_may(mechanism):
+    rho = mechanism.budget.rho is not None
+    allowed = float(sum(each**2 / 8 if rho else each for each in mechanism.epsilons))
+    given = mechanism.budget.rho if rho else mechanism.budget.epsilon
+    assert allowed == pytest.approx(0.75 * given, rel=1e-9)
+    rest = mechanism.split[1].rho if rho else mechanism.split[1].epsilon
+    assert Fraction(rest) + sum(each**2 / 8 if rho else each for each in mechanism.epsilons) <= Fraction(given)
+    worst = 0.0
+    for place, (first, second) in enumerate(choice_neighbours(mechanism, (0, 1, 20))):
+        worst = max(worst, choice_loss(mechanism, first, second))
+        if place % 7 == 0:
+            law, again = choice_law(mechanism, second), defined(mechanism, second)
+            assert law == pytest.approx(again, rel=1e-9)
+            assert sum(law.values()) == pytest.approx(1.0)
+    assert worst <= allowed * (1 + 1e-9)
+    assert worst > 0.3 * allowed  # the check sees much of what there is
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_what_is_wrong_on_purpose_costs_more(place):
+    case = case_of(QuantileChoice(dc.Budget(1.0), Grid(0, 3, 3)))
+    made = case.examples()[place]
+    rho = made.budget.rho is not None
+    allowed = float(sum(each**2 / 8 if rho else each for each in made.epsilons))
+    wrong = {"choices with half the noise", "the epsilon of all levels for each", "both sides look at everything"}
+    wrong |= {"the score of a median for every share", "min(q, 1-q) in place of max"}
+    pairs = [*choice_neighbours(made, (0, 1, 3, 40) if made.grid.bins < 4 else (0, 2, 40))]
+    for twin in case.twins(made):
+        if twin.name in wrong:
+            assert any(choice_loss(twin.mechanism, *pair) > allowed * (1 + 1e-6) for pair in pairs), twin.name
+
+
+def test_shares_of_equal_values_are_all_this_value():
+    """All in one bin of three: whatever is chosen above, the shares below are looked for in the rest of the bin."""
+    mechanism = QuantileChoice(dc.Budget(40.0), Grid(0, 3, 3), (0.25, 0.5, 0.75), parts=4)
+    law = choice_law(mechanism, Found(np.array([1]), np.array([40])))
+    same = sum(chance for parts, chance in law.items() if {part // 4 for part in parts} == {1})
+    assert same > 1 - 1e-3
