@@ -11,10 +11,20 @@ from discreet.service.definitions import FORMER
 from discreet.service.forecast import warnings_of
 from discreet.service.runs import description_of_round
 from discreet.service.runtime import Service
-from discreet.service.shapes import AmountsModel, BudgetModel, FollowingModel, ReleaseModel, StreamModel
+from discreet.service.shapes import (
+    AccountAmountModel,
+    AccountModel,
+    AmountsModel,
+    BudgetModel,
+    FollowingModel,
+    ReleaseModel,
+    StreamModel,
+)
 from discreet.service.streams import LiveStream, moment
 
 __all__ = ["described", "metrics"]
+
+_ASK_AGAIN_SECONDS = 5.0
 
 
 def described(stream: LiveStream, whole: bool = False) -> StreamModel:
@@ -53,7 +63,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         promise=definition.promise(run),
         guarantee=stream.guarantee.to_dict(),
         # All of a run is charged before its first event counts.
-        budget=BudgetModel(granted=spent, spent=spent),
+        budget=BudgetModel(granted=spent, spent=spent, account=_account(stream)),
         state="ended" if stream.ended else "running" if run == 1 else "following",
         following=following,
         run=run,
@@ -63,6 +73,20 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         warnings=warnings_of(stream.name, definition, run),
         **more,
     )
+
+
+def _account(stream: LiveStream) -> AccountModel | None:
+    """What was spent in all; looked up again after some seconds, since others charge the account, too."""
+    if stream.definition.account is None:
+        return None
+    account, now = stream.around.ledger.account(stream.account_name), time.monotonic()
+    known = stream.around.accounts.get(account.name)
+    if known is None or known[0] < now:
+        known = stream.around.accounts[account.name] = now + _ASK_AGAIN_SECONDS, account.granted, account.spent()
+    granted, spent = (
+        AccountAmountModel(epsilon=amount.epsilon, delta=amount.delta, rho=amount.rho) for amount in known[1:]
+    )
+    return AccountModel(name=account.name, granted=granted, spent=spent)
 
 
 # ---- Prometheus -----------------------------------------------------------------------------------------------------

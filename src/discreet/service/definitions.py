@@ -108,6 +108,7 @@ class StreamDefinition(BaseModel):
     k: int | None = Field(default=None, ge=1, le=10_000)
     public: bool = False
     trust: Trust = "curator"
+    account: str | None = Field(default=None, min_length=1, max_length=200)  # that pays; without, one of its own
     unit: HiddenUnit | None = Field(default=None, exclude=True)  # follows from `user`: to say it is to check it
     open: bool = False  # whoever reaches the service may send, without a token
     universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
@@ -311,6 +312,7 @@ class Configuration:
     cors: tuple[str, ...] = ()
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     title: str = "Live numbers"
+    ledger: Path | None = None  # without, one in the folder of the service
 
 
 class _Service(BaseModel):
@@ -318,6 +320,7 @@ class _Service(BaseModel):
 
     title: str = Field(default="Live numbers", max_length=200)
     cors: tuple[str, ...] = ()
+    ledger: str | None = Field(default=None, min_length=1)
     limits: ServiceLimits = Field(default_factory=ServiceLimits)
 
     @field_validator("cors")
@@ -337,11 +340,11 @@ def load(path: Path) -> Configuration:
         raise ParameterError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{str(path)!r} is not TOML: {error}") from None
-    return configuration(data)
+    return configuration(data, path.parent)
 
 
-def configuration(data: dict[str, Any]) -> Configuration:
-    """The configuration in what a TOML file holds."""
+def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
+    """The configuration in what a TOML file holds; paths in it begin in `folder`."""
     unknown = set(data) - {"streams", "service"}
     if unknown:
         raise ParameterError(f"the file has [streams.NAME] and [service]; {sorted(unknown)[0]!r} is neither")
@@ -362,7 +365,15 @@ def configuration(data: dict[str, Any]) -> Configuration:
             for line in said:
                 log.warning("%s: %s; the old word goes with the next version", place, line)
         streams[name] = _checked(place, StreamDefinition, table)
-    return Configuration(streams, service.cors, service.limits, service.title)
+    shared = {definition.account for definition in streams.values()}
+    for name, definition in streams.items():
+        if definition.account is None and name in shared:
+            raise ParameterError(
+                f"streams.{name}: another stream names the account {name!r}, which would be this one's own: give it "
+                f'account = "{name}", too, or another name'
+            )
+    ledger = None if service.ledger is None else folder / service.ledger
+    return Configuration(streams, service.cors, service.limits, service.title, ledger)
 
 
 def _checked(where: str, model: Any, table: object) -> Any:

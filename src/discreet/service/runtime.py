@@ -79,7 +79,7 @@ class Service:
         around = Surroundings(
             folder,
             self.store,
-            Ledger(folder / "ledger.sqlite" if ledger is None else ledger),
+            Ledger(ledger or configuration.ledger or folder / "ledger.sqlite"),
             configuration.limits,
             clock,
             self._tell,
@@ -89,7 +89,9 @@ class Service:
             for name, definition in configuration.streams.items():
                 kind = PanStream if definition.trust == "pan" else SpooledStream
                 self.streams[name] = kind(name, definition, around)
-                self.streams[name].open()
+            for check in (LiveStream.check_account, LiveStream.open):  # all of them, before any is charged
+                for stream in self.streams.values():
+                    check(stream)
         except BaseException:
             self._release()
             raise
@@ -298,6 +300,7 @@ def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any
     with closing(Store(data)) as store:
         for name, kept in sorted(store.streams().items()):
             fixed, runs = kept.definition, 1 + len(kept.grants)
+            account = ledger.account(fixed.get("account", name))
             found.append(
                 {
                     "name": name,
@@ -306,8 +309,9 @@ def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any
                     "ticks": fixed["horizon"] // fixed["tick"] * runs,
                     "begins": moment(kept.begins),
                     "ends": moment(kept.begins + fixed["horizon"] * runs),
-                    "spent": str(ledger.account(name).spent()),
-                    "granted": str(ledger.account(name).granted),
+                    "account": account.name,
+                    "spent": str(account.spent()),
+                    "granted": str(account.granted),
                     "digest": kept.digest,
                     "spool_bytes": _bytes_in(data / "streams" / name / "spool"),
                 }

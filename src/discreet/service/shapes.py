@@ -105,9 +105,28 @@ class AmountsModel(_Shape):
     delta: float
 
 
+class AccountAmountModel(_Shape):
+    """In the scale in which the account adds up: epsilon, or rho."""
+
+    epsilon: float | None
+    delta: float
+    rho: float | None
+
+
+class AccountModel(_Shape):
+    """The people that the stream is about, and what all releases about them spent together."""
+
+    name: str
+    granted: AccountAmountModel
+    spent: AccountAmountModel
+
+
 class BudgetModel(_Shape):
+    """Of the stream; `account` where it shares one with other releases about the same people."""
+
     granted: AmountsModel
     spent: AmountsModel
+    account: AccountModel | None
 
 
 class FollowingModel(AmountsModel):

@@ -66,6 +66,7 @@ class Surroundings:
     limits: ServiceLimits
     clock: Callable[[], float]
     published: Callable[[str], None] = field(default=lambda name: None)  # called after a tick, by any thread
+    accounts: dict[str, Any] = field(default_factory=dict)  # what `catalogue` looked up last
 
 
 class LiveStream(abc.ABC):
@@ -203,16 +204,43 @@ class LiveStream(abc.ABC):
         """Under which the ledger has a run: it holds the definition's digest."""
         return f"{self.name}-{self.definition.digest}" + ("" if run == 1 else f"-{run}")
 
+    @property
+    def account_name(self) -> str:
+        """Who pays: the people that the definition names, or an account of the stream's own."""
+        return self.definition.account or self.name
+
     def account(self, run: int) -> Account:
-        """The stream's account, with the grants of all runs so far."""
-        self.around.ledger.grant(self.name, Budget(*self.definition.spent_by(run)))
-        return self.around.ledger.account(self.name)
+        """The account that pays. One of the stream's own is granted here, for all runs so far; others by operators."""
+        ledger, name = self.around.ledger, self.account_name
+        if self.definition.account is None:
+            ledger.grant(name, Budget(*self.definition.spent_by(run)))
+        return ledger.account(name)
+
+    def check_account(self) -> None:
+        """Refuse, before anything is charged, a stream that its account cannot begin."""
+        if self.name in self.around.store.streams():
+            return
+        if self.definition.account is not None:
+            self.around.ledger.account(self.account_name).check(self.definition.budget_of(1))
+        elif self._is_anothers():
+            raise LedgerError(
+                f"{self.around.ledger!r} has an account {self.name!r} already, and the stream of that name would grant "
+                f'itself one. If it is about the same people, say account = "{self.name}"; else rename the stream'
+            )
+
+    def _is_anothers(self) -> bool:
+        """Whether somebody else uses the account of the stream's name: granted otherwise, or charged."""
+        with suppress(LedgerError):
+            account = self.around.ledger.account(self.name)
+            charges = {event.charge_id for event in account.history() if event.kind == "charge"}
+            return bool(charges - {self.charge_id(1)}) or account.granted != self.definition.budget_of(1)
+        return False
 
     def known_account(self) -> Account:
         """The account of a stream that has begun; LedgerError for a ledger that is not the one it was begun with."""
         account = None
         with suppress(LedgerError):
-            account = self.around.ledger.account(self.name)
+            account = self.around.ledger.account(self.account_name)
         run = max(self.tick - 1, 0) // self.definition.ticks + 1  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(

@@ -45,8 +45,8 @@ function properties(pairs) {
 }
 
 export function budget(stream, published) {
-  const { granted, spent } = stream.budget ?? {};
-  const pair = (one) => (one ? `ε ${format.figure(one.epsilon)}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
+  const { granted, spent, account } = stream.budget ?? {};
+  const pair = (one) => (one ? `${one.epsilon === null ? `ρ ${format.figure(one.rho)}` : `ε ${format.figure(one.epsilon)}`}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
   const ofRun = stream.ticks / (stream.run ?? 1);
   const passed = Math.min(1, 1 - (stream.ticks - published) / ofRun);
   const meter = el("progress", { max: "1", value: String(passed), "aria-label": "Share of the horizon that has passed" });
@@ -58,7 +58,9 @@ export function budget(stream, published) {
       el("div", {}, el("dt", {}, "spent so far"), el("dd", {}, pair(spent))),
       el("div", {}, el("dt", {}, "to come"), el("dd", {}, next
         ? `${pair(next)} more from ${format.moment(next.begins)}`
-        : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned"))),
+        : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned")),
+      account ? el("div", {}, el("dt", {}, `about “${account.name}” in all`), el("dd", {}, `${pair(account.spent)} of ${pair(account.granted)}`)) : null),
+    account ? el("p", {}, `This stream shares the account “${account.name}” with everything else that is published about the same people: what they spend adds up.`) : "",
     el("p", {}, stream.kind === "survey"
       ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
       : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
