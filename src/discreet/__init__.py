@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
-    from discreet.privacy.weak import WeakBudgetWarning
     from discreet.questions.answer import answer
     from discreet.questions.count import Count, count
     from discreet.questions.data import read
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
 _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
-    "WeakBudgetWarning": "privacy.weak",
+    "WeakBudgetWarning": "privacy.budget",
     **dict.fromkeys(["QuantileRelease", "Release"], "releases"),
     "answer": "questions.answer",
     **dict.fromkeys(["Count", "count"], "questions.count"),

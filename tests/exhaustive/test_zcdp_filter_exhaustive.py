@@ -96,7 +96,7 @@ MENUS = {
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.6])
 @pytest.mark.parametrize("name", MENUS)
-@pytest.mark.filterwarnings("ignore::discreet.privacy.weak.WeakBudgetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.privacy.budget.WeakBudgetWarning")
 def test_no_adaptive_adversary_gets_more_than_the_grant(name, share):
     grant, menu = MENUS[name]
     exact = exact_delta(grant.epsilon, menu, taken(ZcdpFilter.of(grant, share)))
@@ -165,7 +165,7 @@ def _charged(account, loss):
     return None
 
 
-@pytest.mark.filterwarnings("ignore::discreet.privacy.weak.WeakBudgetWarning")
+@pytest.mark.filterwarnings("ignore::discreet.privacy.budget.WeakBudgetWarning")
 def test_a_real_account_stops_an_adversary_that_looks(tmp_path):
     """Every path of a strategy, charged in a ledger, and what all of its transcripts lose together."""
     grant, ledger = dc.Budget(1.0, 0.1), dc.Ledger(tmp_path / "budgets.sqlite")

@@ -73,10 +73,11 @@ class _Commands(click.Group):
         return command
 
 
-@click.command("discreet", cls=_Commands, epilog=EXIT_CODES)
-@click.version_option(__version__, message="discreet %(version)s", help="Show the version and exit.")
-def app() -> None:
-    """Publish what is frequent in a stream without revealing who was in it."""
+app = click.version_option(__version__, message="discreet %(version)s", help="Show the version and exit.")(
+    _Commands(
+        "discreet", help="Publish what is frequent in a stream without revealing who was in it.", epilog=EXIT_CODES
+    )
+)
 
 
 def main() -> None:

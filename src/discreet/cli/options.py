@@ -129,14 +129,6 @@ class QuestionCommand(click.Command):
     example: str = ""
     advanced: frozenset[str] = frozenset()
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """All, and --help-all."""
-        told = "Show all options and exit."
-        shown = click.Option(
-            ["--help-all"], help=told, is_flag=True, is_eager=True, expose_value=False, callback=_show_all
-        )
-        return [*super().get_params(ctx), shown]
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         place = {name: title for title, names in _SECTIONS.items() for name in names}
         shown: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS}
@@ -166,6 +158,8 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
+
+HELP_ALL = flag("--help-all", "Show all options and exit.", is_eager=True, expose_value=False, callback=_show_all)
 
 _OLD = {
     "--user-column": "--user",
@@ -415,7 +409,6 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
 def budget_of(epsilon: float | None, delta: float | None = None, rho: float | None = None) -> Budget:
     """The budget that the options state."""
     from discreet.privacy.budget import Budget
-    from discreet.privacy.weak import weakness
 
     if rho is not None:
         if epsilon is not None or delta is not None:
@@ -428,9 +421,8 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
         )
     else:
         budget = Budget(epsilon, delta or 0.0)
-    told = weakness(budget)
-    if told is not None:
-        note(f"warning: {told}")
+    if budget.weakness is not None:
+        note(f"warning: {budget.weakness}")
     return budget
 
 

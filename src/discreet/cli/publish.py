@@ -66,21 +66,18 @@ class Place:
             raise ParameterError("Parquet is not for a terminal: give --output")
         return format
 
-    @property
-    def writes_files(self) -> bool:
-        """Whether there is one that must not be in the place of another."""
-        return self.output is not None or self.plot is not None
-
     def with_confidence(self, confidence: float) -> Place:
         """The same, for an answer whose intervals were made with this confidence."""
         return replace(self, confidence=confidence)
 
-    def check(self, kept: Iterable[str | Path | None]) -> None:
+    def check(self, kept: Callable[[], Iterable[str | Path | None]]) -> None:
         """Before anything is read: a probability, and nothing overwritten that the command reads or keeps."""
         from discreet.privacy.checks import probability
 
         probability("confidence", self.confidence)
-        others = [other for other in kept if other is not None]
+        if self.output is None and self.plot is None:
+            return
+        others = [other for other in kept() if other is not None]
         for name, path, beside in (("--output", self.output, self.plot), ("--plot", self.plot, None)):
             if path is not None:
                 refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
@@ -139,7 +136,8 @@ def publish(
 
         def reading_is_over() -> None:
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
-            _tell_charge_id(charge_id)
+            if charge_id is not None:  # said before the charge is made, for a command that is killed
+                remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
             protected.enter_context(uninterrupted(last=True))
 
         release = draw(reading_is_over)
@@ -155,18 +153,12 @@ def publish(
                 _explain(release, is_text)
 
 
-def _tell_charge_id(charge_id: str | None) -> None:
-    """Before the charge is made, for a command that is killed."""
-    if charge_id is not None:
-        remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
-
-
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path) -> None:
     """Publish what a ledger stores, whatever was asked for: a release, a count or quantiles."""
     from discreet.privacy.budget import Budget
     from discreet.releases.payment import answer_of, kind_of_answer, with_payment
 
-    place.check([ledger])
+    place.check(lambda: [ledger])
     kind = kind_of_answer(payload)
     if kind not in ("histogram", "estimate", "quantiles"):
         raise ParameterError(

@@ -7,6 +7,7 @@ are read, what it costs, who pays, where the answer goes.
 from __future__ import annotations
 
 import math
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ QUESTIONS = {
 _FIRST = ("column", "user", "k")
 
 
+@cache
 def command_of(name: str) -> click.Command:
     """The command of a question."""
     class_name, help, example = QUESTIONS[name]
@@ -69,7 +71,7 @@ def command_of(name: str) -> click.Command:
     parameters = [options.FILES, *asked, *options.READING.values()]
     made = options.QuestionCommand(
         name,
-        params=[*parameters, *(each for part in gathered for each in part.parameters), options.QUIET],
+        params=[*parameters, *(each for part in gathered for each in part.parameters), options.QUIET, options.HELP_ALL],
         callback=lambda **given: _run(kind, *(part.of(given) for part in gathered), **given),
         help=f"{help}\n\nNoise hides each person (--user), or each row.",
     )
@@ -102,7 +104,7 @@ def _run(
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
     lists = (said[name] for name in ("groups", "universe") if name in said)
-    place.check([*data.kept(), paying.ledger, *lists] if place.writes_files else [])
+    place.check(lambda: [*data.kept(), paying.ledger, *lists])
 
     def draw(reading_is_over: Any) -> Any:
         return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))

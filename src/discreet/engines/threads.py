@@ -15,17 +15,12 @@ from discreet.privacy.checks import whole_number
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
 
-__all__ = ["available_workers", "check_workers", "summarise"]
+__all__ = ["available_workers", "summarise"]
 
 
 def available_workers() -> int:
     """How many cores this process may use."""
     return min(available_cores(), MAX_SHARDS)
-
-
-def check_workers(workers: object) -> int:
-    """A number of workers, validated; None stands for one."""
-    return 1 if workers is None else whole_number("workers", workers, 1, MAX_SHARDS)
 
 
 def summarise(
@@ -49,7 +44,7 @@ def summarise(
         nulls: "error" refuses nulls, "skip" leaves them out.
         seed: For tests: the seed of the hash that assigns items to shards.
     """
-    workers = available_workers() if workers is None else check_workers(workers)
+    workers = available_workers() if workers is None else whole_number("workers", workers, 1, MAX_SHARDS)
     summary = ShardedMisraGries(capacity, workers, seed=seed)
     one = any(hasattr(columns, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "dtype"))
     summary.update_batches([columns] if one else columns, nulls=nulls)

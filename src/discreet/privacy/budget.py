@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
@@ -10,9 +12,17 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
-from discreet.privacy.weak import warn_if_weak
 
-__all__ = ["Budget", "as_budget"]
+__all__ = ["LARGEST_DELTA", "LARGEST_EPSILON", "Budget", "WeakBudgetWarning", "as_budget"]
+
+LARGEST_EPSILON = 20.0
+"""Above, whoever sees a release may be sure of who was in the data: odds grow by up to e^20, half a billion."""
+LARGEST_DELTA = 1e-3
+"""Above, one person in a thousand may be revealed in full."""
+
+
+class WeakBudgetWarning(UserWarning):
+    """A budget was given that promises next to nothing."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -35,7 +45,7 @@ class Budget:
         object.__setattr__(self, "epsilon", positive_number("epsilon", epsilon))
         object.__setattr__(self, "delta", float(delta))
         object.__setattr__(self, "rho", None)
-        warn_if_weak(self)
+        self._warn_if_weak()
 
     @classmethod
     def zcdp(cls, rho: float) -> Budget:
@@ -44,7 +54,7 @@ class Budget:
         object.__setattr__(budget, "epsilon", None)
         object.__setattr__(budget, "delta", 0.0)
         object.__setattr__(budget, "rho", positive_number("rho", rho))
-        warn_if_weak(budget)
+        budget._warn_if_weak()
         return budget
 
     @property
@@ -56,6 +66,38 @@ class Budget:
     def is_zcdp(self) -> bool:
         """Whether the budget is given as rho."""
         return self.rho is not None
+
+    @property
+    def weakness(self) -> str | None:
+        """What a budget means that promises next to nothing; None for any other."""
+        said = []
+        epsilon, delta = self.epsilon, self.delta
+        given = f"epsilon={epsilon:g}" if epsilon is not None else ""
+        if self.rho is not None and self.rho > 1.0:
+            from discreet.privacy.calibration.zcdp import zcdp_epsilon
+
+            epsilon = zcdp_epsilon(self.rho, LARGEST_DELTA)
+            given = f"rho={self.rho:g}, which is epsilon={epsilon:.3g} even at a delta of {LARGEST_DELTA:g},"
+        if epsilon is not None and epsilon > LARGEST_EPSILON:
+            said.append(
+                f"{given} promises next to nothing: a release may be e^{epsilon:.3g} times as likely with somebody's "
+                "data as without, so that whoever sees it can be sure who was in it; an epsilon near 1 is usual"
+            )
+        if delta > LARGEST_DELTA:
+            said.append(
+                f"delta={delta:g} promises little: with this probability a release may show anything, so that one "
+                f"person in {round(1.0 / delta):,} may be revealed in full; take much less than 1 over the number of "
+                "people, such as 1e-6"
+            )
+        return "; ".join(said) or None
+
+    def _warn_if_weak(self) -> None:
+        """Warn if it was made outside of this package: within, it is a part or a sum of what somebody gave."""
+        caller = sys._getframe(2)
+        if caller.f_globals.get("__name__", "").partition(".")[0] in ("discreet", "discreet_audit"):
+            return
+        if self.weakness is not None:
+            warnings.warn(self.weakness, WeakBudgetWarning, stacklevel=3)
 
     # ---- what a mechanism gets of it, or why it cannot work with it -------------------------------------------------
 

@@ -11,7 +11,6 @@ from discreet import central
 from discreet.central import Mechanism
 from discreet.central.capacity import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.central.prepared import Prepared, split_off_total
-from discreet.engines.threads import check_workers
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.privacy import Budget, Event, Unit, User
@@ -83,10 +82,12 @@ def prepare(
     parts_per_user: int | None = None,
     *,
     needs_no_length: bool = False,
+    bounded: bool = False,
 ) -> Prepared:
     """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
 
-    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards.
+    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards;
+    `bounded` says that at most m items of a person will reach it.
     """
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if unit is None:
@@ -104,7 +105,7 @@ def prepare(
     chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
     prepared = Prepared(
         chosen, budget, because, total_share, total_noise, length,
-        bounded=_bounds_people(summary) and getattr(chosen, "parts_per_user", None) == 1,
+        bounded=bounded or (_bounds_people(summary) and getattr(chosen, "parts_per_user", None) == 1),
     )  # fmt: skip
     chosen.check(summary)
     return prepared
@@ -304,7 +305,7 @@ def empty_summary(
         )
     capacity = getattr(made, "capacity", capacity)
     if capacity is None:
-        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, check_workers(workers))
+        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, workers or 1)
     summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, max_key_bytes)
     if workers is None and not (made is not None and isinstance(made, central.ShardedOffset)):
         return summary
@@ -341,11 +342,10 @@ def _in_shards(
 ) -> Summary:
     """The empty summary for several workers in place of the one for one."""
     if isinstance(mechanism, central.ShardedOffset):
-        if workers is not None and check_workers(workers) != mechanism.shards:
+        if workers is not None and workers != mechanism.shards:
             raise ParameterError(f"the mechanism was made for {mechanism.shards} shards, workers is {workers}")
         return summary
-    workers = check_workers(workers)
-    if workers == 1:
+    if workers is None or workers == 1:
         return summary
     if isinstance(mechanism, Mechanism):
         raise ParameterError("workers needs the mechanism in shards: make a dc.central.ShardedOffset")

@@ -65,7 +65,7 @@ class Worded:
     rules: ClassVar[tuple[Refusal, ...]] = ()
 
     def __post_init__(self) -> None:
-        for each in words_of(self):
+        for each in words_of(type(self)):
             value = getattr(self, each.name)
             if value is not None:
                 object.__setattr__(self, each.name, each.kind.check(each.name, value))
@@ -80,7 +80,7 @@ class Worded:
     @cached_property
     def given(self) -> frozenset[str]:
         """The words that say anything else than their defaults."""
-        said = {each.name: (getattr(self, each.name), each.default) for each in words_of(self)}
+        said = {each.name: (getattr(self, each.name), each.default) for each in words_of(type(self))}
         return frozenset(
             name
             for name, (value, default) in said.items()
@@ -110,7 +110,7 @@ class Question(Worded, abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
-        said = {each.name: getattr(self, each.name) for each in words_of(self)}
+        said = {each.name: getattr(self, each.name) for each in words_of(type(self))}
         return {name: spoken(value) for name, value in said.items() if value is not None}
 
     @property

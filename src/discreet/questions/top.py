@@ -25,6 +25,7 @@ from discreet.questions.words import (
     word,
 )
 from discreet.questions.words import column as one_column
+from discreet.summaries.sharded_misra_gries import MAX_SHARDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +134,7 @@ class Top(Question):
     memory: str | None = word(
         None, "Memory, such as 2GB; people who do not fit go to disk.", plain("SIZE"), advanced=True
     )
-    workers: int | None = word(None, "Number of threads that count; 1 by default.", whole(1), advanced=True)
+    workers: int | None = word(None, "Number of threads that count; 1 by default.", whole(1, MAX_SHARDS), advanced=True)
     grouped: bool | None = word(
         None, "Whether each row is the list of one person's items; by default the column's type says it.",
         ValueKind(type=bool), in_python_only=True,
@@ -340,9 +341,10 @@ class Top(Question):
             self.length, self.workers, self.memory, rows.max_key_bytes,
         )  # fmt: skip
         # An hour of reading must not end in a parameter that could have been refused before.
-        prepared = prepare(summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True)
-        # Of whoever has a longer list a sample counts.
-        prepared = replace(prepared, bounded=prepared.bounded or sets)
+        prepared = prepare(
+            summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True,
+            bounded=sets,  # of a longer list a sample counts
+        )  # fmt: skip
 
         def count() -> Any:
             rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)

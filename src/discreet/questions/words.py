@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from discreet.errors import ParameterError
@@ -89,9 +90,12 @@ def word(
     return dataclasses.field(default=default, metadata={"word": {**told, "in_python_only": in_python_only, "old": old}})
 
 
-def words_of(question: Any) -> list[Word]:
-    """The words of a question, or of a class of questions, in their order."""
-    return [Word(each.name, each.default, **each.metadata["word"]) for each in dataclasses.fields(question)]
+def _words_of(question: type) -> tuple[Word, ...]:
+    """The words of a class of questions, in their order."""
+    return tuple(Word(each.name, each.default, **each.metadata["word"]) for each in dataclasses.fields(question))
+
+
+words_of: Callable[[type], tuple[Word, ...]] = cache(_words_of)
 
 
 def from_text(question: type, said: Mapping[str, Any]) -> dict[str, Any]:

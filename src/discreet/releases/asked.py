@@ -47,7 +47,9 @@ class Asked:
         """What was given; None was not. Values are as they come back from JSON."""
         given = {name: value for name, value in parameters.items() if value is not None}
         named = {name: value for name, value in (columns or {}).items() if value is not None}
-        return cls(time, k=k, columns=_plain(named), parameters=_plain(given))
+        return cls(
+            time, k=k, **json.loads(json.dumps({"columns": named, "parameters": given}, default=str, allow_nan=False))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -73,8 +75,3 @@ class Asked:
         if not right:
             raise ValueError("not what was asked for")
         return made
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(values, default=str, allow_nan=False))
-    return plain

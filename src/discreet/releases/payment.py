@@ -187,11 +187,9 @@ def kind_of_answer(payload: bytes) -> object:
 
 
 def with_payment(answer: Any, payment: str | None) -> Any:
-    """The same, which says how it was paid; of a list at most as many items as were asked for."""
+    """The same, which says how it was paid."""
     if not isinstance(answer, Release):
         return replace(answer, payment=payment)
-    if answer.asked is not None and answer.asked.k is not None:
-        answer = answer.head(answer.asked.k)
     answer.payment = payment
     return answer
 

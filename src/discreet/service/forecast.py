@@ -7,7 +7,6 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
-from discreet.privacy.weak import weakness
 from discreet.releases.error_model import Stretch
 from discreet.service.definitions import StreamDefinition, in_words
 from discreet.service.pan_stream import estimator
@@ -38,7 +37,7 @@ def warnings_of(name: str, definition: StreamDefinition, run: int = 1) -> list[s
     budget = definition.budget_of(run)
     key = definition.digest, run, budget
     if key not in _said:
-        weak = weakness(budget)
+        weak = budget.weakness
         found = [] if weak is None else [f"{weak[0].upper()}{weak[1:]}."]
         if _useless(name, definition, run):
             found.append(

@@ -7,7 +7,6 @@ from tests.commands import run_here
 
 import discreet as dc
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
-from discreet.privacy.weak import weakness
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_other_budgets_say_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for budget in (dc.Budget(20), dc.Budget(1, 1e-3), dc.Budget.zcdp(rho)):
-            assert weakness(budget) is None
+            assert budget.weakness is None
 
 
 def test_it_is_said_once_for_one_budget():

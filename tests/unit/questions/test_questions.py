@@ -66,7 +66,9 @@ def test_one_word_is_spelled_the_same_everywhere(name):
 @pytest.mark.parametrize("question", ASKED, ids=str)
 def test_a_question_is_answered_as_by_its_function(question):
     """`dc.top_k(table, ...)` is `answer(Top(...), table, ...)`: the same noise on the same counts."""
-    words = {each.name: getattr(question, each.name) for each in words_of(question) if each.name in question.given}
+    words = {
+        each.name: getattr(question, each.name) for each in words_of(type(question)) if each.name in question.given
+    }
     first = dc.answer(question, TABLE, BUDGET, Payer(source=seeded_source(7)))
     again = FUNCTIONS[question.name](TABLE, budget=BUDGET, source=seeded_source(7), **words)
     assert type(first) is type(again)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from discreet._later import np
@@ -45,6 +46,7 @@ def upper_tail(rate: float, s: int) -> float:
     return min(1.0, math.exp(log_tail(rate, s)) * (1 + 1e-12))
 
 
+@lru_cache(maxsize=1024)  # streams ask for the same at every tick
 def laplace_reach(rate: float, most: float) -> int:
     """The smallest b >= 0 that Z exceeds with probability at most `most`."""
     return smallest(lambda b: upper_tail(rate, b + 1) <= most)
