@@ -7,11 +7,11 @@ from discreet.events.tables import events_of
 
 
 def open_stream(
-    paths, *, column=None, user_column=None, value_column=None, format=None, dialect=None, query=None, amounts=False,
-    joint=False, bad_rows="error", **words,
+    paths, *, column=None, user_column=None, value_column=None, format=None, dialect=None, query=None, encoding=None,
+    amounts=False, joint=False, bad_rows="error", **words,
 ):  # fmt: skip
     """The rows of files. Bad ones are errors unless something else is said, and only `joint` items have keys."""
-    files = Files(paths, format=format, dialect=dialect, query=query)
+    files = Files(paths, format=format, dialect=dialect, query=query, encoding=encoding)
     words |= {"user": user_column, "value": value_column, "numbers": amounts, "bad_rows": bad_rows}
     return files.rows(column, plain=not joint, **words)
 

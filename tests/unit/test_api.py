@@ -914,7 +914,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_name_of_a_file_and_a_frame_of_spark_are_refused_with_what_to_call(question):
     for path in ("visits.csv", b"visits.csv", Path("visits.csv")):
-        with pytest.raises(dc.DataError, match="the command `discreet` reads files") as raised:
+        with pytest.raises(dc.DataError, match=r"dc\.read\(") as raised:
             QUESTIONS[question](path)
         assert "visits" not in str(raised.value)  # it might be an item
     with pytest.raises(dc.DataError, match=r"engines\.spark\.top_k\(dataframe.*toArrow\(\)"):

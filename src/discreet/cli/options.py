@@ -231,6 +231,7 @@ class Source:
     bad_rows: str
     dialect: Dialect | None = None
     query: Query | None = None
+    encoding: str | None = None
 
     @property
     def column(self) -> str | None:
@@ -245,7 +246,8 @@ class Source:
         from discreet.events.files import Files
 
         _native.keep_freed_memory()
-        return Files(files, format=self.input_format, dialect=self.dialect, query=self.query)
+        how: dict[str, Any] = {"dialect": self.dialect, "query": self.query, "encoding": self.encoding}
+        return Files(files, format=self.input_format, **how)
 
     def open(self, files: tuple[str, ...], joint: bool = False, **words: Any) -> FileRows:
         """The rows of files; where items may be `joint`, of several columns or of any type."""
@@ -319,6 +321,9 @@ CELLS = (
     option("--delimiter", "csv and tsv: what is between cells, one character, 'tab' or 'space'."),
     option("--quote", "csv and tsv: what is around cells with a delimiter inside, one character (\"), or 'none'."),
 )
+ENCODING = option(
+    "--encoding", "What text is written in: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME"
+)
 
 
 WHERE = option("--where", "Only rows of which this is true, in SQL: \"status = 404 and path like '/shop/%'\".")
@@ -337,12 +342,13 @@ READING = {
     "no_header": CELLS[0],
     "delimiter": CELLS[1],
     "quote": CELLS[2],
+    "encoding": ENCODING,
     "sql": SQL,
     "rows_of_the_result_are_the_events": WHOLE,
 }
 """How the files of a question are read."""
 
-SELDOM = frozenset({"rho", "nulls", "quote", "rows_of_the_result_are_the_events", "confidence"})
+SELDOM = frozenset({"rho", "nulls", "quote", "sql", "rows_of_the_result_are_the_events", "confidence"})
 """Options that only --help-all shows."""
 
 
@@ -399,6 +405,7 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
         *CELLS,
+        ENCODING,
         WHERE,
     )
 

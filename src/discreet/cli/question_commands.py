@@ -95,6 +95,7 @@ def _run(
         header=not how["no_header"],
         delimiter=how["delimiter"],
         quote=how["quote"],
+        encoding=how["encoding"],
         sql=how["sql"],
         rows_of_the_result_are_the_events=how["rows_of_the_result_are_the_events"],
         watch=watched,

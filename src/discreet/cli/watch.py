@@ -32,6 +32,7 @@ __all__ = ["watch"]
     *(option for each in words_of(LiveQuestion) for option in options.of_word(each)),
     options.INPUT_FORMAT,
     *options.CELLS,
+    options.ENCODING,
 )
 @options.budget
 @options.takes(
@@ -55,6 +56,7 @@ def watch(
     no_header: bool,
     delimiter: str | None,
     quote: str | None,
+    encoding: str | None,
     **given: Any,
 ) -> None:
     """Publish at every tick from a growing file or standard input.
@@ -70,7 +72,7 @@ def watch(
     rule = Rule.of(live)
     ticks = None if live.horizon is None else ticks_in(live.horizon, rule.seconds)
     task, payer, k = task_of(live, ticks), paying.payer, live.k
-    reader = reader_of(live, file, input_format, dialect, query, remark)
+    reader = reader_of(live, file, input_format, dialect, query, remark, encoding)
     from discreet.watch.watcher import watching
 
     shows_progress = progress_is_shown()

@@ -917,7 +917,8 @@ class WholeQuery:
         """Take all inputs, whole."""
         for file, name in self.inputs.items():
             paths = self._paths(file)
-            there = column_names(paths[0], self._how.get("format"), self._how.get("dialect"))
+            how = {name: self._how.get(name) for name in ("format", "dialect", "encoding")}
+            there = column_names(paths[0], **how)
             if there is None and self.all_columns:
                 raise ParameterError(f"name the columns of {paths[0]}: nothing but its rows says which there are")
             wanted = (
@@ -926,8 +927,7 @@ class WholeQuery:
                 else [each for each in there if self.all_columns or each in self.names]
             )
             wanted = wanted or (there or ["item"])[:1]
-            files = Files(paths, format=self._how.get("format"), dialect=self._how.get("dialect"))
-            rows = files.rows(wanted, nulls="skip", bad_rows=self._how.get("bad_rows", "error"))
+            rows = Files(paths, **how).rows(wanted, nulls="skip", bad_rows=self._how.get("bad_rows", "error"))
             assert isinstance(rows, FileRows)
             self._load(name, wanted, rows.columns_read())
 

@@ -15,7 +15,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.events import columns
 from discreet.events.ahead import in_order, read_ahead
 from discreet.events.assembly import Events, Rows, Wanted, Whole
-from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, expand, format_named
+from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, encoding_named, expand, format_named
 from discreet.events.keys import Keys
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Files(Events):
         dialect: How cells of CSV and TSV are written; None as usual.
         query: Its rows and columns are taken in place of those of the files (`engines.sql`): each row by itself, or
             as a `Whole`.
+        encoding: What text is written in; None for UTF-8, or UTF-16 with a byte order mark.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class Files(Events):
         format: str | None = None,
         dialect: Dialect | None = None,
         query: Rowwise | Whole | None = None,
+        encoding: str | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
         self.format, self.dialect, self.query = format, dialect, query
+        self.encoding = None if encoding is None else encoding_named(encoding)
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
 
     def says_lists(self, column: str | None = None) -> bool | None:
@@ -82,7 +85,7 @@ class Files(Events):
             return "1"
         if (self.format or format_named(self.files[0])[0]) == "jsonl":
             return "1"  # a key that is missing is a null
-        names = column_names(self.files[0], self.format, self.dialect)
+        names = column_names(self.files[0], self.format, self.dialect, self.encoding)
         return names[0] if names else None
 
     def _rows(self, wanted: Wanted) -> FileRows:
@@ -116,13 +119,19 @@ class FileRows(Rows):
 
     def __init__(self, files: Files, wanted: Wanted) -> None:
         super().__init__(wanted)
-        self.files, self._dialect, self._format = files.files, files.dialect, files.format
+        self.files, self._dialect, self._format, self._encoding = (
+            files.files,
+            files.dialect,
+            files.format,
+            files.encoding,
+        )
         if wanted.where is not None and files.query is not None:
             raise ParameterError("a query has a condition of its own: give where there")
         self._query = wanted.where or files.query
         self._files = files.files
         if isinstance(self._query, Whole):
-            how = {"format": files.format, "dialect": files.dialect, "bad_rows": wanted.bad_rows}
+            how = {"format": files.format, "dialect": files.dialect, "encoding": files.encoding}
+            how |= {"bad_rows": wanted.bad_rows}
             self._query, self._files = self._query.reading(**how), []
         self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] = _one_by_one
         self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
@@ -229,7 +238,7 @@ class FileRows(Rows):
                 yield "the result of the query", arrays
             return
         for file in self._files:
-            self._source = source = ByteSource(file)
+            self._source = source = ByteSource(file, self._encoding)
             try:
                 for arrays in self._arrays(source):
                     yield source.name, arrays
@@ -252,7 +261,7 @@ class FileRows(Rows):
 
     def _arrays(self, source: ByteSource) -> Iterator[Any]:
         reads = self._reading.reads
-        format = _format_of(source, self._format, self._dialect, reads)
+        format = _format_of(source, self._format, self._dialect, reads, self._encoding)
         self._assembler.has_schema = format != "jsonl"
         self._assembler.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
         # Items are not made any more where those of a file before had a type that keys are made of.
@@ -440,14 +449,23 @@ def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Generator[Any, None, None
     return (task() for task in tasks)
 
 
-def _format_of(source: ByteSource, format: str | None, dialect: Dialect | None, names: Iterable[str | None]) -> str:
+def _format_of(
+    source: ByteSource,
+    format: str | None,
+    dialect: Dialect | None,
+    names: Iterable[str | None],
+    encoding: str | None,
+) -> str:
     """What a file holds: as it was said, or as its name or its beginning tells."""
     found = format or source.format
     if dialect is not None:  # what is said of cells says that there are some
         found = found if found not in (None, "text") or format else "csv"
         if found not in ("csv", "tsv"):
             raise ParameterError(f"{source.name} is {found}: a header, delimiter and quote are for csv and tsv")
-    return found or _sniff(source, names)
+    found = found or _sniff(source, names)
+    if encoding is not None and found in ("parquet", "arrow"):
+        raise ParameterError(f"{source.name} is {found}: an encoding is for text")
+    return found
 
 
 def _sniff(source: ByteSource, names: Iterable[str | None]) -> str:
@@ -468,13 +486,15 @@ def _sniff(source: ByteSource, names: Iterable[str | None]) -> str:
     return "text"
 
 
-def column_names(path: str, format: str | None = None, dialect: Dialect | None = None) -> list[str] | None:
+def column_names(
+    path: str, format: str | None = None, dialect: Dialect | None = None, encoding: str | None = None
+) -> list[str] | None:
     """The columns that a file has; None where each row has its own, or where they are not named."""
     if path == STDIN:
         return None
-    source = ByteSource(path)
+    source = ByteSource(path, encoding)
     try:
-        found = _format_of(source, format, dialect, ())
+        found = _format_of(source, format, dialect, (), encoding)
         if found == "parquet":
             import pyarrow.parquet
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import readable
 from discreet.events.follow import Followed, Piped, follow
-from discreet.events.inputs import BLOCK_BYTES, UTF_16, format_named
+from discreet.events.inputs import BLOCK_BYTES, UTF_8, UTF_16, as_utf8, encoding_named, format_named
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.records import Cut, Cutter
 from discreet.events.row_query import Rowwise, of_rows
@@ -40,6 +40,7 @@ from discreet.events.times import seconds_of_column
 __all__ = ["Batch", "Growing"]
 
 Positions = npt.NDArray[np.int64]
+_NO_UTF_16 = "{} is written in UTF-16, which cannot be followed as it grows; write UTF-8"
 
 
 @dataclass
@@ -111,8 +112,12 @@ class Growing:
         user_column: str | None = None,
         dialect: Dialect | None = None,
         query: Rowwise | None = None,
+        encoding: str | None = None,
     ) -> None:
         self.file = file
+        self.encoding = None if encoding is None else encoding_named(encoding)
+        if str(self.encoding).startswith("utf-16"):
+            raise ParameterError(_NO_UTF_16.format(file))
         self.dialect, self.query = dialect, query
         self.columns = (column, time_column)
         self.user_column = user_column
@@ -206,9 +211,9 @@ class Growing:
                 if len(piece) < len(codecs.BOM_UTF8) and codecs.BOM_UTF8.startswith(piece):
                     self._first = piece
                     continue
-                if piece.startswith(UTF_16):
-                    raise DataError(f"{self.file} is written in UTF-16; what is followed as it grows must be UTF-8")
-                if piece.startswith(codecs.BOM_UTF8):
+                if self.encoding is None and piece.startswith(UTF_16):
+                    raise DataError(_NO_UTF_16.format(self.file))
+                if self.encoding in (None, UTF_8) and piece.startswith(codecs.BOM_UTF8):
                     piece = self._without_first(piece, len(codecs.BOM_UTF8))
             if self._ended_open:  # the newline of a row that was taken without it
                 self._ended_open = False
@@ -254,14 +259,17 @@ class Growing:
             rows = TextRows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
             yield from self._batch(rows, None, cut.start)
             return
-        data, start = cut.data, cut.start
+        data, start = as_utf8(cut.data, self.encoding), cut.start
         if self._begins and isinstance(self._reader, Delimited):
             skipped = self._reader.after_header(data)
             if skipped is None:
                 return
-            data, start = data[skipped:], start + skipped
+            start += int(_characters(data, skipped)) if len(data) > len(cut.data) else skipped
+            data = data[skipped:]
         self._begins = False
         rows = self._reader.rows(data)
+        if len(data) > cut.end - start:  # positions are those of the input, where every byte is a character
+            rows.ends = _characters(data, rows.ends)
         if self._bound is not None:
             of_rows(self._bound, rows)
         times = self._check(rows)
@@ -329,6 +337,12 @@ def _format_of(file: str) -> str:
     if compression is not None:
         raise ParameterError(f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it")
     return format or "text"
+
+
+def _characters(data: bytes, ends: Any) -> Any:
+    """How many characters there are up to these places: bytes that begin one."""
+    begins = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
+    return np.concatenate([[0], np.cumsum(begins)])[ends]
 
 
 def _blank(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -8,12 +8,13 @@ import os
 import select
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from discreet._later import pa
 from discreet.errors import DataError, ParameterError
 
-__all__ = ["FORMATS", "STDIN", "ByteSource", "expand", "format_named"]
+__all__ = ["FORMATS", "STDIN", "UTF_8", "ByteSource", "as_utf8", "encoding_named", "expand", "format_named"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -42,6 +43,42 @@ _COMPRESSED = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", 
 _UNKNOWN = ".xz .lzma .lz4 .br .sz .snappy .z .7z .tar .tgz .tbz2 .xlsx .xls .ods .docx .orc .avro"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+UTF_8 = "utf-8"
+_WIDE = ("utf-16", "utf-16-le", "utf-16-be")
+
+
+def encoding_named(name: str) -> str:
+    """The usual name of an encoding that text may be in: UTF-8, UTF-16, or one in which every byte is a character.
+
+    In others (Shift JIS, ISO 2022) a byte of one row may change what the next row is.
+    """
+    with suppress(LookupError, ValueError):
+        found = codecs.lookup(name).name
+        if found in (UTF_8, *_WIDE):
+            return found
+        each = [bytes([byte]) for byte in range(256)]
+        alone = [byte.decode(found, "replace") for byte in each]
+        pairs = b"".join(one + other for one in each for other in each)
+        if (
+            b"".join(each[:128]).decode(found) == b"".join(each[:128]).decode("ascii")
+            and {*map(len, alone)} == {1}
+            and pairs.decode(found, "replace") == "".join(one + other for one in alone for other in alone)
+        ):
+            return found
+    raise ParameterError(
+        f"encoding must be utf-8, utf-16, or one in which every byte is a character (latin-1, cp1252, iso-8859-15, "
+        f"koi8-r, ...), not {name!r}; convert the file to UTF-8 first"
+    )
+
+
+def as_utf8(data: bytes, encoding: str | None) -> bytes:
+    """Text of an encoding in which every byte is a character, as UTF-8.
+
+    A byte that is no character becomes bytes that are not UTF-8: its row is bad like any other that cannot be decoded.
+    """
+    if encoding in (None, UTF_8) or data.isascii():
+        return data
+    return data.decode(str(encoding), "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -155,14 +192,16 @@ class _Awaited:
 
 
 class _Utf8:
-    """UTF-16, by its byte order mark, as UTF-8.
+    """Another encoding as UTF-8, a piece at a time.
 
-    A surrogate alone is written as the bytes that would be its: its row is not valid UTF-8, and bad, like any other.
+    A surrogate of UTF-16 that is alone, and a byte that is no character, are written as bytes that are not UTF-8: the
+    row is bad, like any other that cannot be decoded, and those around it are as they were.
     """
 
-    def __init__(self, below: _Reader) -> None:
+    def __init__(self, below: _Reader, encoding: str) -> None:
         self._below = below
-        self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        wrong = "surrogatepass" if encoding in _WIDE else "surrogateescape"
+        self._decoder = codecs.getincrementaldecoder(encoding)(wrong)
 
     def read(self, size: int) -> bytes:
         while data := self._below.read(size):
@@ -175,12 +214,16 @@ class _Utf8:
 class ByteSource:
     """One input, opened: its decompressed bytes, in order.
 
+    Args:
+        path: A file; "-" is standard input.
+        encoding: What text is written in (`encoding_named`); None for UTF-8, or UTF-16 with a byte order mark.
+
     Attributes:
         name: What messages call it.
         format: What its name says, or None.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, encoding: str | None = None) -> None:
         self.name = "standard input" if path == STDIN else path
         self._path = path
         self.format, compression = format_named(path)
@@ -204,10 +247,13 @@ class ByteSource:
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
                 self._reader = _Reader(below)
-            if self.peek(4) in _UTF_32:
-                raise DataError(f"{self.name} is written in UTF-32; text must be UTF-8 or UTF-16")
-            if self.peek(2) in UTF_16:
-                self._reader = _Reader(_Utf8(self._reader))
+            if encoding is None and self.peek(4) in _UTF_32:
+                raise DataError(f"{self.name} is written in UTF-32; convert it to UTF-8 first")
+            if encoding in (None, "utf-16"):
+                without_mark = None if encoding is None else "utf-16-le"
+                encoding = "utf-16" if self.peek(2) in UTF_16 else without_mark
+            if encoding not in (None, UTF_8):
+                self._reader = _Reader(_Utf8(self._reader, str(encoding)))
         except BaseException:
             self.close()
             raise

@@ -170,8 +170,8 @@ def refuse_elsewhere(data: Any) -> None:
     """Refuse data that is not here, with a word on what to call: the name of a file, and data frames of Spark."""
     if isinstance(data, (str, bytes, PathLike)):
         raise DataError(
-            f"expected a table or a column, not a {type(data).__name__}: the command `discreet` reads files, and in "
-            "Python pyarrow, pandas, polars or DuckDB do, whose tables go here; a single item goes into a list"
+            f"expected a table or a column, not a {type(data).__name__}: files are read by dc.read(...), as "
+            "the command `discreet` reads files; a single item goes into a list"
         )
     if any(base.__module__.partition(".")[0] == "pyspark" for base in type(data).__mro__):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Tables and columns of any library as events: Arrow, pandas, polars, DuckDB, dicts, readers, lists and iterables.
+"""Tables and columns of any library as events: Arrow, pandas, polars, DuckDB, Delta, dicts, readers, lists.
 
 A column that summaries know goes to them as it is (`ColumnRows`), and nothing of it is copied or looked at here. All
 else is assembled as the rows of files are (`TableRows`): people and values, items of several columns, and types that no
@@ -8,7 +8,7 @@ summary knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
@@ -44,7 +44,16 @@ from discreet.events.times import times_of_objects
 if TYPE_CHECKING:
     from discreet.events.row_query import Rowwise
 
-__all__ = ["ColumnRows", "TableRows", "Tables", "as_arrow", "batches_of_arrow", "events_of", "names_of_objects"]
+__all__ = [
+    "ColumnRows",
+    "Scanned",
+    "TableRows",
+    "Tables",
+    "as_arrow",
+    "batches_of_arrow",
+    "events_of",
+    "names_of_objects",
+]
 
 _ROWS_AT_ONCE = 1 << 16
 _LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
@@ -55,7 +64,63 @@ def events_of(data: Any) -> Events:
 
     Data that is not here is refused: the name of a file, and data frames of Spark.
     """
-    return data if isinstance(data, Events) else Tables(data)
+    if isinstance(data, Events):
+        return data
+    return Tables(data) if is_arrow(data) or library(data) else read(data, lambda: _found(data))
+
+
+def _found(data: Any) -> Events:
+    """The rows of tables that are elsewhere, by their own methods, whoever made them; of anything else as it is.
+
+    Delta tables give a Dataset of pyarrow, and tables of Iceberg a scan.
+    """
+    if hasattr(data, "to_pyarrow_dataset"):
+        data = data.to_pyarrow_dataset()
+    if hasattr(data, "scanner") and hasattr(data, "schema"):
+        return Scanned(data.schema.names, lambda names: data.scanner(columns=names).to_reader())
+    found = data.scan() if hasattr(data, "scan") else data
+    if hasattr(found, "to_arrow_batch_reader") and hasattr(found, "projection"):
+        names = [field.name for field in found.projection().fields]
+        return Scanned(names, lambda names: found.select(*(names or "*")).to_arrow_batch_reader())
+    if hasattr(data, "to_reader") and hasattr(data, "projected_schema"):  # a Scanner of pyarrow
+        return Tables(data.to_reader())
+    return Tables(data.to_arrow() if hasattr(data, "to_arrow") else data)
+
+
+class Scanned(Events):
+    """The rows of a table that is read when a question asks, and only the columns that it asks for.
+
+    Args:
+        names: Those of all columns.
+        scan: Gives a reader of some of them; of all for None.
+    """
+
+    def __init__(self, names: Sequence[str], scan: Callable[[list[str] | None], Any]) -> None:
+        self._names, self._scan = list(names), scan
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        return self._tables(() if column is None else (column,)).says_lists(column)
+
+    def makes_keys(self, columns: Sequence[str]) -> bool:
+        return self._tables(columns).makes_keys(columns)
+
+    def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
+        names = _names_in(where) or self._names[:1]
+        return self._tables(names).all_rows(where=where, nulls=nulls, bad_rows=bad_rows)
+
+    def _rows(self, wanted: Wanted) -> Rows:
+        others = [name for name in (wanted.user, wanted.value) if name is not None]
+        named = [*wanted.columns, *wanted.by, *others, *_names_in(wanted.where)] if wanted.columns else []
+        return self._tables(named)._rows(wanted)
+
+    def _tables(self, names: Sequence[str]) -> Tables:
+        """The table with these columns; with all where they are not said, or not found, which is refused then."""
+        chosen = list(dict.fromkeys(names)) if names and {*names} <= {*self._names} else None
+        return Tables(read(self, lambda: self._scan(chosen)))
+
+
+def _names_in(where: Rowwise | None) -> list[str]:
+    return [] if where is None else [str(name) for name in where.bound([]).reads]
 
 
 class Tables(Events):
@@ -260,7 +325,7 @@ def as_arrow(table: Any) -> Any:
             return pa.Table.from_pandas(table, preserve_index=False)
         if hasattr(table, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(table)
-        failed = "pass an Arrow table, a data frame, a DuckDB relation or a dict of columns"
+        failed = "pass an Arrow table or dataset, a data frame, a DuckDB relation or a dict of columns"
     except MemoryError:
         raise
     except Exception as error:  # which may quote what could not be read

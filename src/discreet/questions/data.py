@@ -104,6 +104,7 @@ def read(
     header: bool = True,
     delimiter: str | None = None,
     quote: str | None = None,
+    encoding: str | None = None,
     sql: str | None = None,
     rows_of_the_result_are_the_events: bool = False,
     watch: Callable[[Rows], Callable[[], None]] = lambda rows: lambda: None,
@@ -122,6 +123,7 @@ def read(
         header: csv and tsv: whether the first line names the columns. Otherwise they are called "1", "2", ...
         delimiter: csv and tsv: what is between cells: one character, "tab" or "space".
         quote: csv and tsv: what is around cells with a delimiter inside: one character, or "none".
+        encoding: What text is written in: latin-1, cp1252, utf-16, ...; by default UTF-8, or UTF-16 by its first bytes.
         sql: Read the result of this query, of which each row comes from one row of the input.
         rows_of_the_result_are_the_events: Take rows of any result, also of joins and aggregates. The guarantee is then
             about those rows, whatever they come from, and says so.
@@ -136,6 +138,10 @@ def read(
         from discreet.events.text import Dialect
 
         dialect = Dialect(delimiter, '"' if quote is None else quote or "none", header)
+    if encoding is not None:
+        from discreet.events.inputs import encoding_named
+
+        encoding = encoding_named(encoding)
     query: Query | WholeQuery | None = None
     assumed: tuple[str, ...] = ()
     if sql is not None:
@@ -152,7 +158,7 @@ def read(
         from discreet.events.files import Files
 
         _native.keep_freed_memory()
-        return Files(named, format=format, dialect=dialect, query=query)
+        return Files(named, format=format, dialect=dialect, query=query, encoding=encoding)
 
     def kept() -> list[str]:
         import glob
@@ -161,7 +167,7 @@ def read(
         return [*found, *opened().files] if whole else found
 
     told = {"input_format": format, **({} if dialect is None else dialect.asked), "sql": query and query.text}
-    told |= {"rows_of_the_result_are_the_events": whole or None}
+    told |= {"encoding": encoding, "rows_of_the_result_are_the_events": whole or None}
     rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
     return Data(
         opened,

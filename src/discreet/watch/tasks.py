@@ -180,6 +180,7 @@ def reader_of(
     dialect: Dialect | None,
     query: Query | None,
     remark: Callable[[str], None],
+    encoding: str | None = None,
 ) -> Growing:
     """The rows of a growing input that it is about."""
     item = live.user if live.distinct else None if live.total else live.column
@@ -195,6 +196,7 @@ def reader_of(
         user_column=None if live.distinct else live.user,
         dialect=dialect,
         query=query,
+        encoding=encoding,
     )
 
 

@@ -77,7 +77,8 @@ def test_options_that_belong_together_become_one_argument(capsys):
 
     count(["a", "b", "--column", "c", "--epsilon", "1", "--nulls", "skip", "--format", "json"], standalone_mode=False)
     shown = capsys.readouterr().out
-    source = "Source(columns=('c',), input_format=None, nulls='skip', bad_rows='skip', dialect=None, query=None)"
+    source = "Source(columns=('c',), input_format=None, nulls='skip', bad_rows='skip', dialect=None, query=None"
+    source += ", encoding=None)"
     assert shown == f"('a', 'b') {source} epsilon=1 None None True\n"
     names = [option.opts[0] for option in count.params]
     assert names[:3] == ["files", "--column", "--nulls"]

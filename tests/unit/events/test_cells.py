@@ -261,6 +261,59 @@ def test_utf_16_is_read_by_its_mark(tmp_path, name, mark):
     path.write_bytes(codecs.BOM_UTF32_LE + "n".encode("utf-32-le"))
     with pytest.raises(dc.DataError, match="UTF-32"):
         read(path, "what")
+    for encoding in ("utf-16", name):  # as it is said, with a mark or without
+        for begin in (mark, b"")[: 1 if (encoding, name) == ("utf-16", "utf-16-be") else 2]:
+            path.write_bytes(begin + text.encode(name) + lone)
+            assert read(path, "what", encoding=encoding) == (["ü€😀", "b", "d"], 1)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso-8859-15", "koi8-r"])
+def test_text_in_an_encoding_of_one_byte_a_character(tmp_path, encoding):
+    """Whatever bytes there are, those of one row change no other: each is decoded by itself."""
+    rows = [bytes([b for b in (byte, 0x41 + byte % 26) if b not in b'\r\n,"']) for byte in range(256)] * 40
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"n,what\n" + b"".join(b"%d,%s\n" % row for row in enumerate(rows)))
+    good = [row.decode(encoding, "replace") for row in rows]
+    good = [row for row in good if "\ufffd" not in row and row]
+    bad = 40 * {"cp1252": 5}.get(encoding, 0)
+    assert read(path, "what", encoding=encoding) == (good, bad)
+    counted = dc.MisraGries(capacity=4096)
+    dc.read(path, encoding=encoding).events.rows("what").feed(counted)  # by native code, in blocks
+    assert sorted(counted.not_private_counts().items.to_pylist()) == sorted({*good})
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert read(path, "what", encoding=encoding) == (good, bad)
+
+
+def test_a_name_that_is_not_ascii_is_found_in_its_encoding(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(("straße;größe\n" + "ü;1\n" * 99).encode("latin-1"))
+    words = {"encoding": "latin-1", "delimiter": ";"}
+    found = dc.top_k(dc.read(path, **words), 3, dc.Budget(50.0, 1e-6), column="straße", where="größe = '1'")
+    assert found.items == ["ü"]
+    read_by_query = dc.read(
+        sql="select straße from files", rows_of_the_result_are_the_events=True, encoding="latin-1", delimiter=";"
+    )
+    with pytest.raises(dc.ParameterError, match="files are given for a query"):
+        dc.count(read_by_query, dc.Budget(50.0))
+    whole = {"sql": "select straße from files", "rows_of_the_result_are_the_events": True, **words}
+    assert dc.top_k(dc.read(path, **whole), 3, dc.Budget(50.0, 1e-6), column="straße").items == ["ü"]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["shift_jis", "iso2022_jp", "utf-7", "utf-32", "idna", "rot13", "klingon", "cp037"]
+)
+def test_encodings_in_which_a_byte_may_change_other_rows_are_refused(encoding):
+    with pytest.raises(dc.ParameterError, match=f"every byte is a character.*not '{encoding}'"):
+        dc.read("log.csv", encoding=encoding)
+
+
+def test_an_encoding_is_for_text(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "log.parquet")
+    with pytest.raises(dc.ParameterError, match=r"log\.parquet is parquet: an encoding is for text"):
+        dc.count(dc.read(tmp_path / "log.parquet", encoding="latin-1"), dc.Budget(1.0))
 
 
 # ---- the line of a bad row -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -41,7 +42,33 @@ FORMS = {
     "reader": lambda folder: events_of(TABLE.to_reader(11)),
     "pandas": lambda folder: events_of(TABLE.to_pandas()),
     "objects": lambda folder: events_of(TABLE.to_pydict()),
+    "dataset": lambda folder: events_of(ds.dataset(written(folder, "parquet").files)),
+    "scanner": lambda folder: events_of(ds.dataset(TABLE).scanner(batch_size=11)),
+    "to_arrow": lambda folder: events_of(Elsewhere()),
+    "Delta": lambda folder: events_of(delta(folder)),
+    "Iceberg": lambda folder: events_of(iceberg(folder)),
+    "scan of Iceberg": lambda folder: events_of(iceberg(folder).scan()),
 }
+
+
+class Elsewhere:
+    def to_arrow(self):
+        return TABLE
+
+
+def delta(folder):
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(folder / "delta", TABLE)
+    return deltalake.DeltaTable(folder / "delta")
+
+
+def iceberg(folder):
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    catalog = sql.SqlCatalog("local", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog.create_namespace("logs")
+    table = catalog.create_table("logs.rows", schema=TABLE.schema)
+    table.append(TABLE)
+    return table
 
 
 @pytest.fixture(params=FORMS)
@@ -171,3 +198,33 @@ def test_values_of_a_table_are_numbers():
     frame = pd.DataFrame({"who": ["u"], "what": ["a"], "amount": pd.Series(["1"], dtype="string")})
     with pytest.raises(dc.DataError, match="must hold numbers"):
         events_of(frame).rows("what", user="who", value="amount")
+
+
+def test_of_a_dataset_only_the_columns_that_are_asked_for_are_read():
+    asked = []
+
+    class Recorded:
+        schema = TABLE.schema
+
+        def scanner(self, columns):
+            asked.append(columns)
+            return ds.dataset(TABLE).scanner(columns=columns)
+
+    budget = dc.Budget(50.0, 1e-6)
+    assert len(dc.top_k(Recorded(), 9, budget, column="what", user="who", where="amount >= 0")) == 5
+    assert dc.count(Recorded(), budget).value == pytest.approx(60, abs=5)
+    assert {name for names in asked for name in names} == {"what", "who", "amount"}
+    assert asked[-1] == ["who"]
+    with pytest.raises(dc.DataError, match="no column 'nobody'; its columns are 'who', 'what', 'group', 'amount'"):
+        dc.top_k(Recorded(), 9, budget, column="what", user="nobody")
+
+
+def test_what_a_table_elsewhere_raises_does_not_quote_it():
+    class Broken:
+        def to_pyarrow_dataset(self):
+            raise OSError("marked-item")
+
+    with pytest.raises(dc.DataError, match="OSError") as raised:
+        dc.count(Broken(), dc.Budget(1.0))
+    assert "marked-item" not in str(raised.value)
+    assert raised.value.__context__ is None

@@ -156,6 +156,17 @@ def test_going_on_from_a_position(tmp_path, before):
         assert batch.ends[-1] == len(before) + 16
 
 
+@pytest.mark.parametrize("pieces", [1, 7, 31])
+def test_positions_are_those_of_the_input_in_any_encoding(tmp_path, pieces):
+    rows = ["größe,ä", "ü,1", "a,2", "ß\u20ac,3", "x,4"]
+    text = "".join(f"{row}\n" for row in rows).encode("cp1252").replace(b"x,", b"x\x81,") + b"y,5\n"
+    ends = [at + 1 for at, byte in enumerate(text) if byte == ord("\n")]
+    found = read(tmp_path / "rows.csv", text, "größe", pieces=pieces, encoding="cp1252")
+    assert found == [(item, None, ends[row]) for item, row in (("ü", 1), ("a", 2), ("ß\u20ac", 3), ("y", 5))]
+    with pytest.raises(dc.ParameterError, match="UTF-16"):
+        Growing("rows.csv", None, "a", None, needs_items=True, encoding="utf-16")
+
+
 @pytest.mark.parametrize(
     "times",
     [

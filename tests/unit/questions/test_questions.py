@@ -173,6 +173,17 @@ def test_python_reads_what_the_command_reads(tmp_path, name, how):
         dc.read("f", rows_of_the_result_are_the_events=True)
 
 
+def test_python_reads_by_the_words_and_defaults_of_the_command():
+    """What the command knows of how files are read, `dc.read` knows by the same name, and both begin with the same."""
+    from discreet.cli import options
+
+    given = command_of("count").make_context("count", ["log.csv"]).params
+    told = {name: given[name] or None for name in options.READING}
+    told["format"], told["header"] = told.pop("input_format"), not told.pop("no_header")
+    known = {name: each.default for name, each in inspect.signature(dc.read).parameters.items()}
+    assert {name: known[name] or None for name in known.keys() - {"paths", "watch"}} == told
+
+
 def test_an_answer_from_files_is_had_again_without_them(tmp_path):
     (tmp_path / "log.csv").write_text("what\n" + "a\n" * 500)
     ledger = dc.Ledger(tmp_path / "ledger.sqlite")
