@@ -264,3 +264,53 @@ def test_increases_over_the_last_ticks(tmp_path):
         assert result.returncode == 2
         assert "--increase says" in result.stderr
     assert not (tmp_path / "no").exists()
+
+
+def test_sets_of_items(tmp_path):
+    """A row holds a list: each of its items counts, up to a bound, and one row is hidden with all of them."""
+    rows, state = tmp_path / "tags.jsonl", tmp_path / "state"
+    sets = [["a", "b"]] * 4 + [["b", "b", "c", "late"]] * 3 + [[], ["a", None], "a", [1.5], ["a", 1], None]
+    rows.write_text("".join(json.dumps({"tags": each, "who": n % 5}) + "\n" for n, each in enumerate(sets)))
+    ticks = ["--horizon", 1, "--rows", len(sets), "--once", *PLENTY, "--column", "tags"]
+    found = watch(rows, "--state", state, "--sets", "--max-items", 2, *ticks)
+    (tick,) = lines(found)
+    assert {row["item"]: row["count"] for row in tick["items"]} == {"a": 5, "b": 7, "c": 3}
+    assert tick["guarantee"]["unit"]["name"] == "Event"
+    assert "3: an item" in found.stderr  # for the operator: what is left out, and why
+    people = ["--sets", "--user", "who", "--max-items", 9]
+    (tick,) = lines(watch(rows, "--state", tmp_path / "people", *people, *ticks))
+    assert {row["item"]: row["count"] for row in tick["items"]} == {"a": 4, "b": 5, "c": 3, "late": 3}
+    assert tick["guarantee"]["unit"]["max_items"] == 9
+    again = watch(rows, "--state", state, *ticks[:4], "--universe", 9, *ticks[4:])
+    assert (again.returncode, "other settings: class" in again.stderr) == (2, True)
+
+
+def test_lists_that_nobody_called_sets_are_left_out_and_told(tmp_path):
+    (tmp_path / "tags.jsonl").write_text('{"tags": ["a"]}\n' + '{"tags": "b"}\n' * 9)
+    ticks = ["--horizon", 9, "--rows", 10, "--once", *PLENTY, "--capacity", 8]
+    found = watch(tmp_path / "tags.jsonl", "--state", tmp_path / "s", *ticks, "--column", "tags")
+    assert [row["item"] for row in lines(found)[0]["items"]] == ["b"]
+    assert "lists of items need sets" in found.stderr
+
+
+def test_baskets_that_grow(tmp_path):
+    (tmp_path / "baskets").write_text("milk bread\n\nmilk  milk eggs\n" * 5)
+    ticks = ["--horizon", 9, "--rows", 15, "--once", *PLENTY]
+    words = ["--sets", "--input-format", "baskets", "--max-items", 2]
+    (tick,) = lines(watch(tmp_path / "baskets", "--state", tmp_path / "s", *ticks, *words))
+    assert {row["item"]: row["count"] for row in tick["items"]} == {"milk": 10, "bread": 5, "eggs": 5}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--sets"], "sets of items come as JSON lists"),
+        (["--max-items", 3], "--max-items needs --user or --sets"),
+        (["--sets", "--capacity", 9], "--capacity cannot be combined with --sets"),
+        (["--sets", "--total"], "--sets cannot be combined with --total"),
+    ],
+)
+def test_what_does_not_go_with_sets(tmp_path, words, why):
+    (tmp_path / "rows.csv").write_text("a\nx\n")
+    done = watch(tmp_path / "rows.csv", "--state", tmp_path / "s", "--rows", 2, *PLENTY, *words)
+    assert (done.returncode, why in done.stderr) == (2, True), done.stderr

@@ -94,6 +94,8 @@ def watch(
                 _print(watcher.published, watcher, k)  # it came between the tick and its print
             remark(f"stopped after {_reached(watcher)}; the state file goes on from there")
             return
+        if not shows_progress:
+            _note_left_out(watcher)
         if watcher.run.is_over:
             remark(f"the {ticks} ticks are used up")
 

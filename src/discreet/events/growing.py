@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import readable
+from discreet.events.columns import readable, without_null_elements
 from discreet.events.follow import Followed, Piped, follow
 from discreet.events.inputs import BLOCK_BYTES, UTF_8, UTF_16, as_utf8, encoding_named, format_named
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
@@ -28,6 +28,7 @@ from discreet.events.text import (
     LOG_COLUMNS,
     NO_TIME,
     NO_VALUE,
+    NOT_AN_ITEM,
     ROW,
     TOO_LONG,
     Delimited,
@@ -95,6 +96,9 @@ class Growing:
     with `skip_bad=False` reported after the rows before it are handed out. What becomes of a row never depends on
     others. With a `query` the rows of which its condition is not true are as blank lines.
 
+    With `sets` a row holds a set of items: a list in JSON, or a line of baskets; "item" has lists of text then. A list
+    with anything but text and whole numbers makes a bad row, and nulls in it are no items.
+
     Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
     are rows whose item is blank or null, and bad ones.
     """
@@ -113,8 +117,9 @@ class Growing:
         dialect: Dialect | None = None,
         query: Rowwise | None = None,
         encoding: str | None = None,
+        sets: bool = False,
     ) -> None:
-        self.file = file
+        self.file, self.sets = file, sets
         self.encoding = None if encoding is None else encoding_named(encoding)
         if str(self.encoding).startswith("utf-16"):
             raise ParameterError(_NO_UTF_16.format(file))
@@ -136,20 +141,23 @@ class Growing:
         self.format = format or _format_of(file)
         if dialect is not None and format is None and self.format == "text":
             self.format = "csv"  # what is said of cells says that there are some
-        if self.format not in ("csv", "tsv", "jsonl", "text", *LOG_COLUMNS):
+        if sets and self.format not in ("jsonl", "baskets"):
+            raise ParameterError(f"sets of items come as JSON lists (jsonl) or lines of baskets, not as {self.format}")
+        if self.format not in ("csv", "tsv", "jsonl", "text", *LOG_COLUMNS) and not sets:
             raise ParameterError(
                 f"the input must be csv, tsv, jsonl, text or a web server's log (combined, common) here, "
                 f"not {self.format!r}"
             )
         if dialect is not None and self.format not in DELIMITERS:
             raise ParameterError(f"{file} is {self.format}: a header, delimiter and quote are for csv and tsv")
-        if self.format == "text" and (query is not None or any([*self.columns, user_column])):
+        if self.format in ("text", "baskets") and (query is not None or any([*self.columns, user_column])):
             raise ParameterError("text lines have no columns; give input_format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
         self._source: Piped | Followed | None = None
         anything = range(len(self._values), len(self._reads))
-        self._reader = reader_of(self.format, file, [] if self.format == "text" else self._reads, dialect, anything)
+        reads = [] if self.format in ("text", "baskets") else self._reads
+        self._reader = reader_of(self.format, file, reads, dialect, anything, sets)
         self._cutter = Cutter(self._reader.delimiter, self._reader.quote)
         self._begins = True  # whether the next record is the first of a file
         self._first = b""  # what may be the beginning of a byte order mark
@@ -277,14 +285,21 @@ class Growing:
         if troubles and not self.skip_bad:
             first = int(np.argmax(rows.kinds > BLANK))
             yield from self._batch(rows.before(first), times, start)
-            self._found(self._reader.trouble(int(rows.kinds[first])), 1)
+            self._found(self._trouble(int(rows.kinds[first])), 1)
         for kind, count in troubles.items():
-            self._found(self._reader.trouble(kind), count)
+            self._found(self._trouble(kind), count)
         yield from self._batch(rows, times, start)
+
+    def _trouble(self, kind: int) -> str:
+        lists = "; lists of items need sets" if kind == NOT_AN_ITEM and not self.sets else ""
+        return self._reader.trouble(kind) + lists
 
     def _check(self, rows: TextRows) -> npt.NDArray[np.float64] | None:
         """Leave out the rows that are no events; the times of the others, if there is a column of them."""
-        if self.format == "text" or (self.needs_items and self.keep_blank):
+        if self.sets:
+            rows.leave_out(np.asarray(rows.columns[0].is_null(), np.bool_), BLANK if self.keep_blank else NO_VALUE)
+            rows.columns[0] = without_null_elements(rows.columns[0])
+        elif self.format == "text" or (self.needs_items and self.keep_blank):
             rows.leave_out(_blank(rows.columns[0]), BLANK)
         if self.user_column is not None:
             rows.leave_out(_blank(rows.columns[len(self._values) - 1]), NO_VALUE)
@@ -314,7 +329,10 @@ class Growing:
         starts = np.concatenate([[start], ends[:-1]])
         values = None
         if self._values:
-            found = rows.columns[: len(self._values)] or [pa.array([], pa.string())] * len(self._values)
+            types = [
+                pa.large_list(pa.string()) if self.sets and name == "item" else pa.string() for name in self._values
+            ]
+            found = rows.columns[: len(self._values)] or [pa.array([], each) for each in types]
             values = pa.record_batch(found, names=list(self._values))
         if times is not None:
             times = times[:count]
@@ -325,7 +343,8 @@ class Growing:
             if values is not None and count:  # any values in the places of those that are not there
                 values = values.take(pa.array(np.maximum(np.cumsum(there) - 1, 0)))
             elif values is not None:
-                values = pa.record_batch([pa.array([""] * len(there))] * values.num_columns, names=values.schema.names)
+                none = [pa.array([[] if pa.types.is_large_list(each) else ""] * len(there), each) for each in types]
+                values = pa.record_batch(none, names=values.schema.names)
             yield Batch(values, None, starts, ends, there)
         elif count:
             yield Batch(values, times, starts[there], ends[there])

@@ -449,15 +449,20 @@ class JsonLines(TextReader):
 
 
 def reader_of(
-    format: str, name: str, wanted: Sequence[str | None], dialect: Dialect | None = None, anything: Container[int] = ()
+    format: str,
+    name: str,
+    wanted: Sequence[str | None],
+    dialect: Dialect | None = None,
+    anything: Container[int] = (),
+    lists: bool = False,
 ) -> TextReader:
-    """The reader of a text format, for an input of this name. `anything` is as for `JsonLines`."""
+    """The reader of a text format, for an input of this name. `anything` and `lists` are as for `JsonLines`."""
     if format in DELIMITERS:
         return Delimited(format, name, wanted, dialect)
     if format in LOG_COLUMNS:
         return WebLog(format, name, wanted)
     if format == "jsonl":
-        return JsonLines(wanted, anything=anything)
+        return JsonLines(wanted, lists, anything)
     if any(each is not None for each in wanted):
         raise DataError(
             f"{name} is read as {format}, which has no columns; state its format (a web server's log is 'combined')"

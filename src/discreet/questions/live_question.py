@@ -52,8 +52,9 @@ class LiveQuestion(Worded):
     column: str | None = word(None, "Column of the items; by default the only one.", one_column())
     user: str | None = word(None, "Column that says whose row it is. Hides whole people.", one_column())
     max_items: int | None = word(
-        None, f"Count the first N different items of a person; {MAX_ITEMS} by default.", whole(1)
+        None, f"Count the first N different items of a person, or of a set; {MAX_ITEMS} by default.", whole(1)
     )
+    sets: bool = word(False, "Rows hold sets of items: JSON lists, or lines of baskets.", flag())
     total: bool = word(False, "Publish the number of rows instead of the top items.", flag())
     distinct: bool = word(False, "Publish the number of different people instead of the top items.", flag())
     universe: tuple[str, ...] | None = word(
@@ -97,7 +98,9 @@ class LiveQuestion(Worded):
         *_alone("total", "it counts rows", "distinct", "user", "universe", "column"),
         *_alone("distinct", "it counts people", "column", "universe", "max_items"),
         needs("distinct", "user", because="it counts people"),
-        needs("max_items", "user", because="it bounds what counts of a person"),
+        needs("max_items", "user", "sets", because="it bounds what counts of a person, or of a set"),
+        *_alone("sets", "it is for the top items", "total", "distinct", "window"),
+        *(excludes(name, "sets", "it sizes the sketches of single items") for name in ("capacity", "memory")),
         *_alone("capacity", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
     )
 
@@ -105,6 +108,11 @@ class LiveQuestion(Worded):
     def items_of_a_person(self) -> int | None:
         """How many items of a person count; None where rows are counted."""
         return None if self.user is None else self.max_items or MAX_ITEMS
+
+    @property
+    def items_of_a_row(self) -> int | None:
+        """How many items of a row that is a set count; None where a row has one item, or whole people are hidden."""
+        return self.max_items or MAX_ITEMS if self.sets and self.user is None else None
 
     def complete(self) -> None:
         if self.universe is not None and not isinstance(self.universe, tuple):

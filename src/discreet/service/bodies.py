@@ -1,7 +1,8 @@
 """Bodies of requests become columns: NDJSON, JSON, CSV with a header, Arrow streams, Plausible's events.
 
-A row is wrong if a field that counts is missing, or is no text or whole number, or is too long. Numbers count as their
-digits, so that what is published is text whatever one row holds. A refusal has row numbers (from 1) and reasons that
+A row is wrong if a field that counts is missing, or is no text or whole number, or is too long; of a stream of sets, if
+the item is no list of these. Numbers count as their digits, so that what is published is text whatever one row holds. A
+refusal has row numbers (from 1) and reasons that
 are constants here with the name of a field, never content.
 """
 
@@ -51,9 +52,11 @@ FORMATS = {
 _MISSING = "is missing"
 _NULL = "is null"
 _KIND = "is neither a text nor a whole number"
+_NO_LIST = "is no list of texts and whole numbers"
 _LONG = f"has more than {MAX_FIELD_BYTES} bytes"
 _NOT_JSON = "the row is not JSON"
 _NOT_OBJECT = "the row is not an object"
+_SET = f"has a null or an item of more than {MAX_FIELD_BYTES} bytes"
 _CELLS = "the row has another number of cells than the header"
 _TEXT = "is not Unicode text"
 
@@ -86,12 +89,13 @@ class Reader:
         self.schema = schema_of(definition)
         self._fields = list(fields_of(definition).values())
         self._where = dict(definition.where)
+        self._set = definition.column if definition.sets else None  # the field that holds lists
         every = list(dict.fromkeys([*self._fields, *self._where]))
         self._names = {field: f"f{number}" for number, field in enumerate(every)}
         rename = {name: field for field, name in self._names.items()}
         # What nobody asked for is skipped and never made; lists and objects go the long way, which does not make them.
         shape = [
-            (self._names[field], str | int if field in self._fields else (str | int | float | bool | None), *default)
+            (self._names[field], self._kind(field), *default)
             for field in sorted(every, key=lambda field: field not in self._fields)
             for default in [() if field in self._fields else (None,)]
         ]
@@ -100,6 +104,12 @@ class Reader:
         self._array = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
         loose = [(self._names[field], msgspec.Raw, msgspec.Raw(b"")) for field in every]
         self._loose = msgspec.json.Decoder(msgspec.defstruct("Loose", loose, rename=rename, gc=False))
+
+    def _kind(self, field: str) -> Any:
+        """What a field that is right holds."""
+        if field == self._set:
+            return list[str | int]
+        return str | int if field in self._fields else (str | int | float | bool | None)
 
     def read_small(self, form: str, body: bytes) -> RowsRead | None:
         """The rows of a small body, in little time; None if that takes `read`."""
@@ -127,7 +137,9 @@ class Reader:
             read = self._arrow(body, skip)
             assert read is not None
             return read
-        gathered = _Gathered(len(self._fields), self._most_rows, skip)
+        gathered = _Gathered(self.schema.types, self._most_rows, skip)
+        if form == "csv" and self._set is not None:
+            raise ProblemError(422, "The stream counts sets of items", "Send them as lists, in JSON or Arrow.")
         if form == "csv":
             self._csv(body, gathered)
         elif form == "ndjson":
@@ -153,6 +165,12 @@ class Reader:
         for field in self._fields:
             name = self._names[field]
             values = [getattr(event, name) for event in events]
+            if field == self._set:
+                array = pa.array([list(map(str, value)) for value in values], pa.large_list(pa.large_string()))
+                if _longest(array.flatten()) > MAX_FIELD_BYTES:
+                    return None
+                arrays.append(array)
+                continue
             try:
                 array = pa.array(values, pa.large_string())
             except (pa.ArrowTypeError, pa.ArrowInvalid, UnicodeError):
@@ -224,13 +242,16 @@ class Reader:
                 raise _not_json()
             yield number, row
 
-    def _checked(self, row: bytes) -> tuple[str, ...] | None:
+    def _checked(self, row: bytes) -> tuple[Any, ...] | None:
         """The values that count; None for a row that is right and not wanted."""
         try:
             found = self._loose.decode(row)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise _RowError(_NOT_OBJECT if _is_json(row) else _NOT_JSON) from None
-        values = tuple(_text(getattr(found, self._names[field]), field) for field in self._fields)
+        values = tuple(
+            (_texts if field == self._set else _text)(getattr(found, self._names[field]), field)
+            for field in self._fields
+        )
         for field, value in self._where.items():
             try:
                 if _text(getattr(found, self._names[field]), field) != value:
@@ -279,7 +300,7 @@ class Reader:
 
     def _arrow(self, body: bytes, skip: bool, plain: bool = False) -> RowsRead | None:
         """`plain` takes only what is as large in memory as it came, and has no wrong row; None for the rest."""
-        gathered = _Gathered(len(self._fields), self._most_rows, skip)
+        gathered = _Gathered(self.schema.types, self._most_rows, skip)
         needed = [*self._fields, *self._where]
         texts = 0
         try:
@@ -299,8 +320,12 @@ class Reader:
                     for field in needed:
                         if field in names:
                             column = group.column(field)
-                            texts += _check_column(column, self._most_text - texts)
-                            columns[field] = _as_text(column)
+                            if field == self._set:
+                                column = pa.chunked_array(map(_one_list_each, column.chunks), self.schema.field(0).type)
+                            else:
+                                texts += _check_column(column, self._most_text - texts)
+                                column = _as_text(column)
+                            columns[field] = column
                     if not self._add_table(group.num_rows, columns, gathered, plain):
                         return None
         except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, NotImplementedError, struct.error):
@@ -311,7 +336,7 @@ class Reader:
         """False if some rows are wrong and all must be right."""
         good = None
         for field in self._fields:
-            fine = pc.fill_null(pc.less_equal(pc.binary_length(columns[field]), MAX_FIELD_BYTES), False)
+            fine = _short(columns[field])
             good = fine if good is None else pc.and_(good, fine)
         wrong = 0
         if good is not None and (wrong := rows - (pc.sum(good).as_py() or 0)):
@@ -331,7 +356,8 @@ class Reader:
             wanted = pc.fill_null(pc.equal(columns[field], value), False)
             columns = {name: column.filter(wanted) for name, column in columns.items()}
             counted = len(columns[field])
-        arrays = [_joined(columns[field].chunks) for field in self._fields]
+        kinds = self.schema.types
+        arrays = [_joined(columns[field].chunks, kind) for field, kind in zip(self._fields, kinds, strict=True)]
         to.add_block(rows - wrong, counted, arrays)
         return True
 
@@ -340,20 +366,21 @@ class Reader:
         empty = [field for field in self._fields if not columns[field][number].is_valid]
         if empty:
             return _about(empty[0], _NULL)
-        long = (f for f in self._fields if len(columns[f][number].as_py().encode()) > MAX_FIELD_BYTES)
-        return _about(next(long), _LONG)
+        long = [f for f in self._fields if f != self._set and _is_long(columns[f][number].as_py())]
+        return _about(long[0], _LONG) if long else _about(str(self._set), _SET)
 
 
 class _Gathered:
     """The rows of a body, as columns that grow by blocks."""
 
-    def __init__(self, fields: int, most: int, skip: bool) -> None:
+    def __init__(self, kinds: list[pa.DataType], most: int, skip: bool) -> None:
         self.seen = self.wrong = 0
         self._most, self._skip = most, skip
         self._bad: list[dict[str, Any]] = []
         self._taken = self._counted = 0
-        self._values: list[tuple[str, ...]] = []  # less than a block of them
-        self._arrays: list[list[Any]] = [[] for _ in range(fields)]
+        self._values: list[tuple[Any, ...]] = []  # less than a block of them
+        self._kinds = kinds
+        self._arrays: list[list[Any]] = [[] for _ in kinds]
 
     def count(self, rows: int) -> None:
         """These come next; 413 if that is too many, before anything is made of them."""
@@ -361,7 +388,7 @@ class _Gathered:
         if self.seen > self._most:
             raise too_many_rows(self._most)
 
-    def add(self, values: tuple[str, ...] | None) -> None:
+    def add(self, values: tuple[Any, ...] | None) -> None:
         """A row that is right; None if it is not wanted."""
         self._taken += 1
         if values is not None and not (self.wrong and not self._skip):
@@ -387,8 +414,8 @@ class _Gathered:
 
     def _flush(self) -> None:
         if self._values:
-            for column, values in zip(self._arrays, zip(*self._values, strict=True), strict=True):
-                column.append(pa.array(values, pa.large_string()))
+            for column, kind, values in zip(self._arrays, self._kinds, zip(*self._values, strict=True), strict=True):
+                column.append(pa.array(values, kind))
             self._values = []
 
     def read(self, batch: Callable[[list[Any]], pa.RecordBatch | None]) -> RowsRead:
@@ -397,14 +424,14 @@ class _Gathered:
             raise bad_rows(self._bad, self.wrong)
         self._flush()
         arrays = []
-        while self._arrays:  # a column at a time: the pieces of one are gone before the next is put together
+        for kind in self._kinds:  # a column at a time: the pieces of one are gone before the next is put together
             pieces = self._arrays.pop(0)
-            arrays.append(_joined(pieces))
+            arrays.append(_joined(pieces, kind))
         return RowsRead(self._taken, self._counted, batch(arrays), self.wrong)
 
 
-def _joined(pieces: list[Any]) -> Any:
-    return pieces[0] if len(pieces) == 1 else pa.concat_arrays([pa.array([], pa.large_string()), *pieces])
+def _joined(pieces: list[Any], kind: pa.DataType) -> Any:
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays([pa.array([], kind), *pieces])
 
 
 class _Lines:
@@ -563,6 +590,18 @@ def _text(raw: msgspec.Raw, field: str) -> str:
     return value
 
 
+def _texts(raw: msgspec.Raw, field: str) -> list[str]:
+    """The items of a set, each as it counts."""
+    if bytes(memoryview(raw)[:1]) != b"[":
+        _text(raw, field)  # which may be missing, null, or no value of any kind
+        raise _RowError(_about(field, _NO_LIST))
+    try:
+        return [_text(each, field) for each in _raws.decode(raw)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _RowError(_NOT_JSON) from None
+
+
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
 _POINT = re.compile(rb"[.eE]")
 
 
@@ -603,6 +642,30 @@ def _check_column(column: pa.ChunkedArray, most: int) -> int:
     if total > most:
         raise ProblemError(413, "The table is too large", "Its texts, written out, are larger than a body may be.")
     return total
+
+
+def _one_list_each(chunk: pa.Array) -> pa.Array:
+    """A chunk of lists of texts or whole numbers, as lists of text."""
+    chunk.validate(full=True)
+    if not pa.types.is_list(chunk.type) and not pa.types.is_large_list(chunk.type):
+        raise ProblemError(422, "The stream counts sets of items", "Their column must hold lists.")
+    values = _as_text(pa.chunked_array([pc.list_flatten(chunk)])).combine_chunks()
+    lengths = np.asarray(pc.list_value_length(chunk).fill_null(0), np.int64)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
+    return pa.LargeListArray.from_arrays(offsets, _joined([values], pa.large_string()), mask=chunk.is_null())
+
+
+def _short(column: pa.ChunkedArray) -> Any:
+    """Which rows have a value that is not too long; of lists, values."""
+    if not pa.types.is_large_list(column.type):
+        return pc.fill_null(pc.less_equal(pc.binary_length(column), MAX_FIELD_BYTES), False)
+    good = np.asarray(column.is_valid()).copy()
+    before = 0
+    for chunk in column.chunks:
+        long = ~np.asarray(_short(chunk.flatten()), np.bool_)
+        good[before + np.asarray(pc.list_parent_indices(chunk), np.int64)[long]] = False
+        before += len(chunk)
+    return pa.array(good)
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -101,6 +101,7 @@ class StreamDefinition(BaseModel):
     column: str | None = Field(default=None, min_length=1, max_length=200)  # the field that is counted
     user: str | None = Field(default=None, min_length=1, max_length=200)
     max_items: int | None = Field(default=None, ge=1, le=2**20)
+    sets: bool | None = None  # whether an event holds a list of items; None for False
     tick: int  # seconds
     horizon: int  # seconds
     epsilon: float = Field(gt=0)
@@ -133,6 +134,8 @@ class StreamDefinition(BaseModel):
             made["horizon"] = ticks_in(table["horizon"], tick) * tick
         if table.get("kind") == "survey":
             made.setdefault("trust", "parties")
+        if table.get("sets") is False:  # streams that began before there were sets have nothing there
+            del made["sets"]
         return made
 
     @model_validator(mode="after")
@@ -167,10 +170,12 @@ class StreamDefinition(BaseModel):
         return self
 
     def _fits_top(self) -> None:
-        if (self.user is None) != (self.max_items is None):
+        if (self.user is None and not self.sets) != (self.max_items is None):
             raise ValueError(
-                "user and max_items go together: whose event it is, and how many items of one person count"
+                "max_items goes with user or sets: how many items of one person count, or of one event that is a set"
             )
+        if self.sets and (self.sites or self.column in self.where):
+            raise ValueError("sets are lists in a field of their own: without sites, and not in where")
         if self.universe is not None:
             _check_list("universe", self.universe, 100_000)
 
@@ -188,6 +193,7 @@ class StreamDefinition(BaseModel):
         if self.kind == "survey":
             return None
         words = {"column": self.column, "user": self.user, "max_items": self.max_items, "universe": self.universe}
+        words["sets"] = bool(self.sets)
         kinds = {word: self.kind == kind for word, kind in (("total", "count"), ("distinct", "distinct"))}
         return LiveQuestion(**words, **kinds, capacity=self.capacity, tick=f"{self.tick}s", horizon=self.ticks)  # type: ignore[arg-type]
 
@@ -260,10 +266,11 @@ class StreamDefinition(BaseModel):
 
 _KINDS = {"total": 'kind = "count"', "distinct": 'kind = "distinct"'}  # words of `LiveQuestion`, as a stream says them
 _OF_KINDS = {
-    "column", "user", "max_items", "k", "universe", "capacity", "where", "sites", "question", "options", "protocol",
+    "column", "user", "max_items", "sets", "k", "universe", "capacity", "where", "sites", "question", "options",
+    "protocol",
 }  # fmt: skip
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "top": ({"column", "k"}, {"user", "max_items", "universe", "capacity", "where", "sites"}),
+    "top": ({"column", "k"}, {"user", "max_items", "sets", "universe", "capacity", "where", "sites"}),
     "count": (set(), {"where", "sites"}),
     "distinct": ({"user"}, {"where", "sites"}),
     "survey": ({"question", "options"}, {"protocol"}),

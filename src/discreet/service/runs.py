@@ -37,7 +37,9 @@ _SURVEY_FAMILY = 151
 
 def schema_of(definition: StreamDefinition) -> pa.Schema:
     """The columns that are kept of events: those that count, and no others."""
-    return pa.schema([(name, pa.large_string()) for name in fields_of(definition)])
+    text = pa.large_string()
+    kinds = {"item": pa.large_list(text) if definition.sets else text}
+    return pa.schema([(name, kinds.get(name, text)) for name in fields_of(definition)])
 
 
 def fields_of(definition: StreamDefinition) -> dict[str, str]:
@@ -52,7 +54,7 @@ def task_for(definition: StreamDefinition) -> Task:
     live = definition.live
     assert live is not None
     if definition.kind == "top" and definition.capacity is None:
-        return Counts(definition.ticks, live.universe, live.items_of_a_person)
+        return Counts(definition.ticks, live.universe, live.items_of_a_person, live.items_of_a_row)
     return task_of(live, definition.ticks)
 
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from discreet import continual
 from discreet.continual._base import MOST_REMEMBERED
 from discreet.events.growing import Growing
@@ -21,8 +24,6 @@ from discreet.privacy.checks import whole_number
 from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.engines.sql import Query
     from discreet.events.text import Dialect
     from discreet.privacy import Budget
@@ -131,24 +132,38 @@ class Total(Task):
 
 @dataclass(frozen=True)
 class Counts(Task):
-    """How many rows so far have each item or, with `max_items`, how many people, each with their first items."""
+    """How many rows so far have each item or, with `max_items`, how many people, each with their first items.
 
-    universe: tuple[str, ...] | None = None  # None for whatever comes; rows need one
+    Where rows are sets, a list is one event of a row, of which the first `max_items_per_event` different items count.
+    Of a person each of its items is a row of theirs.
+    """
+
+    universe: tuple[str, ...] | None = None  # None for whatever comes; rows of one item need one
     max_items: int | None = None
+    max_items_per_event: int | None = None  # None: a row has one item, or is a person's
     mechanism = "Histogram"
 
     @property
     def settings(self) -> dict[str, Any]:
         listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
-        return {**super().settings, "universe": listed}
+        told = {**super().settings, "universe": listed}
+        if told["max_items_per_event"] is None:  # which older states do not say
+            del told["max_items_per_event"]
+            return told
+        return {**told, "class": "Histogram of sets"}
 
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
-        how: dict[str, Any] = {"max_items_per_event": 1} if self.max_items is None else {"unit": User(self.max_items)}
+        most = {"max_items_per_event": self.max_items_per_event or 1}
+        how: dict[str, Any] = most if self.max_items is None else {"unit": User(self.max_items)}
         paid: dict[str, Any] = {"ledger": payer, "charge_id": charge_id}
         return continual.Histogram(self.horizon, budget, self.universe, **how, remember=self.remember, **paid)
 
     def add(self, mechanism: Any, values: pa.RecordBatch) -> None:
-        mechanism.add(values.column("item"), users=None if self.max_items is None else values.column("user"))
+        items = values.column("item")
+        users = None if self.max_items is None else values.column("user")
+        if users is not None and pa.types.is_large_list(items.type):
+            items, users = items.flatten(), users.take(pc.list_parent_indices(items))
+        mechanism.add(items, users=users)
 
 
 @dataclass(frozen=True)
@@ -168,9 +183,9 @@ def task_of(live: LiveQuestion, horizon: int | None) -> Task:
         return Total(horizon, remember=over)
     if live.distinct:
         return DistinctPeople(horizon, remember=over)
-    if live.user is None and live.universe is None:
+    if live.user is None and live.universe is None and not live.sets:
         return TopItems(horizon, live.capacity, live.window, live.memory, remember=over)
-    return Counts(horizon, live.universe, live.items_of_a_person, remember=over)
+    return Counts(horizon, live.universe, live.items_of_a_person, live.items_of_a_row, remember=over)
 
 
 def reader_of(
@@ -197,6 +212,7 @@ def reader_of(
         dialect=dialect,
         query=query,
         encoding=encoding,
+        sets=live.sets,
     )
 
 

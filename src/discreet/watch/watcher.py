@@ -103,6 +103,7 @@ class Watcher:
             "bad_rows": "skip" if reader.skip_bad else "error",
             **({} if reader.user_column is None else {"user_column": reader.user_column}),
             "cells": {} if reader.dialect is None else reader.dialect.asked,
+            **({"sets": True} if reader.sets else {}),
             **({} if reader.encoding is None else {"encoding": reader.encoding}),
             "where": None if reader.query is None else reader.query.text,
         }
