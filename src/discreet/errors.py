@@ -94,6 +94,7 @@ class BudgetExceededError(DiscreetError):
 
     ``requested`` is the refused budget, ``spent`` and ``remaining`` are amounts (``epsilon``, ``delta``, ``rho``), and
     ``charges`` holds the ids of the charges that used the account up, oldest first (of more than 100 the latest 100).
+    ``about`` names the day that is used up, where the account tells days apart.
     """
 
     def __init__(
@@ -104,8 +105,10 @@ class BudgetExceededError(DiscreetError):
         spent: Any = None,
         remaining: Any = None,
         charges: tuple[str, ...] = (),
+        about: str = "",
     ) -> None:
         super().__init__(message)
+        self.about = about
         self.requested = requested
         self.spent = spent
         self.remaining = remaining

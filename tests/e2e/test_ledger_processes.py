@@ -34,7 +34,8 @@ for child in range(children):
         accepted = 0
         try:
             while True:
-                account.charge(dc.Budget(0.125), charge_id=f"{child}-{accepted}")
+                day = {"unit": dc.User(per="1d"), "period": sys.argv[3]} if sys.argv[3:] else {}
+                account.charge(dc.Budget(0.125), charge_id=f"{child}-{accepted}", **day)
                 accepted += 1
         except dc.BudgetExceededError:
             os.write(1, f"{child} {accepted}\\n".encode())
@@ -180,6 +181,18 @@ def test_twenty_processes_never_overspend_an_account(path):
     charges = [event for event in dc.Ledger(path).account("searches").history() if event.kind == "charge"]
     assert len(charges) == 32
     check_file(path)
+
+
+def test_twenty_processes_never_overspend_a_day(path):
+    """Another day has the whole grant, whatever was spent about the first."""
+    ledger, day = dc.Ledger(path), dc.User(per="1d")
+    ledger.grant("searches", dc.Budget(4.0), unit=day)
+    account = ledger.account("searches")
+    account.charge(dc.Budget(2.0), unit=day, period=("2026-11-14", "2026-11-15"))
+    assert sum(int(line.split()[1]) for line in run(RACE, path, 20, "2026-11-15")) == 16
+    left = [account.statement(f"2026-11-{number}").remaining.epsilon for number in (14, 15, 16)]
+    assert left == [2.0, 0.0, 4.0]
+    ledger.verify()
 
 
 def test_processes_with_one_charge_id_publish_one_release(path):

@@ -8,7 +8,11 @@ import pytest
 import discreet as dc
 from discreet.privacy.ledger import Step
 
-GOLDEN = {"ledger-v2.db": 12, "ledger-v2-events-2.db": 14}  # tables of version 2, events of version 1 and 2
+GOLDEN = {  # tables of version 2, events of version 1, 2 and 3, and how many
+    "ledger-v2.db": 12,
+    "ledger-v2-events-2.db": 14,
+    "ledger-v2-events-3.db": 20,
+}
 
 
 @pytest.fixture(params=GOLDEN)
@@ -83,3 +87,18 @@ def test_an_account_of_rhos_has_its_filter_and_its_costs(tmp_path):
     assert (account.spent().delta, account.spent().rho) == (1e-7, pytest.approx(0.0241494, rel=1e-5))
     account.charge(dc.Budget(0.25, 1e-7))
     assert account.spent().delta == 2e-7
+
+
+def test_an_account_of_days_has_its_periods(tmp_path):
+    path = Path(shutil.copy(Path(__file__).with_name("ledger-v2-events-3.db"), tmp_path / "budgets.sqlite"))
+    ledger = dc.Ledger(path)
+    readers, day = ledger.account("readers"), dc.User(per="1d", zone="Europe/Berlin")
+    assert readers.unit == day
+    spent = [readers.statement(f"2026-11-{number:02}").spent.epsilon for number in (8, 9, 14, 15, 16)]
+    assert spent == [0.0, 0.5, 0.5, 1.5, 0.0]
+    assert readers.begin("night", dc.Budget(1.0, 1e-9), unit=day, period="2026-11-15") == b'{"release": "night"}'
+    readers.charge(dc.Budget(4.0), unit=day, period="2026-11-16")
+    limit = readers.statement().limit
+    assert (limit.until, limit.approver, limit.reason) == ("2999-12-31", "Ada", "figures")
+    renewed = ledger.account("visitors").statement("2999-01-01")
+    assert (renewed.limit.renews, renewed.spent.epsilon) == ("90d", 0.0)

@@ -13,11 +13,12 @@ from discreet.cli import options
 from discreet.cli.options import flag, option
 from discreet.cli.output import note, print_table
 from discreet.cli.publish import Place, place, publish_stored
+from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Ledger, Statement
+    from discreet.privacy.ledger import Ledger, LedgerEvent, Statement
 
 __all__ = ["ledger"]
 
@@ -53,9 +54,22 @@ _account = options.takes(options.ACCOUNT)
     ),
     option("--delta-share", "With zcdp: the part of delta for the deltas of releases; 0.25 by default.", float),
     flag("--adaptive", "The earlier spelling of --accounting basic.", hidden=True),
+    option("--unit", "What its releases hide: row, person, person-day (each day has the whole grant)."),
+    option("--zone", "Time zone of the days of --unit person-day, as in Europe/Berlin; UTC by default."),
+    option("--until", "Last day (UTC) on which it can be charged.", metavar="DAY"),
+    option("--renews", "Forget a charge after this time, as in 90d. Needs --different-people.", metavar="SPAN"),
+    flag("--different-people", "Say that nobody is in releases made as far apart as --renews."),
+    option("--approver", "Who grants it, for the history.", metavar="NAME"),
+    option("--reason", "Why, for the history.", metavar="TEXT"),
 )
 def grant(
-    opened: Ledger, account: str, budget: Budget, accounting: Any, delta_share: float | None, adaptive: bool
+    opened: Ledger,
+    account: str,
+    budget: Budget,
+    adaptive: bool,
+    unit: str | None,
+    zone: str | None,
+    **terms: Any,
 ) -> None:
     """Set the total budget of an account.
 
@@ -64,11 +78,22 @@ def grant(
 
     With --accounting tight (the default) budgets follow a schedule. If you choose a budget because of what an earlier
     release showed, take basic, which adds up epsilons, or zcdp, which adds up rhos: best for many small releases.
+
+    With --unit person-day the grant is for each day: charges about other days do not add up.
     """
-    opened.grant(account, budget, accounting=accounting, delta_share=delta_share, adaptive=adaptive or None)
-    limit = opened.account(account).statement().limit
+    from discreet.privacy.unit import unit_named
+
+    if zone is not None and unit is None:
+        raise ParameterError("--zone needs --unit person-day")
+    hidden = None if unit is None else unit_named(unit, zone)
+    opened.grant(account, budget, adaptive=adaptive or None, unit=hidden, **terms)
+    granted = opened.account(account)
+    limit, spans = granted.statement().limit, None if granted.unit is None else granted.unit.spans
+    which = "in all" if spans is None else f"about each span of {spans.describe()}"
+    which = which if limit.renews is None else f"within any {limit.renews}"
     how = f", added up ({limit.accounting}, {limit.how})" if limit.adaptive else ""
-    note(f"account {account!r} may spend {budget} in all{how}")
+    end = f", until {limit.until}" if limit.until else ""
+    note(f"account {account!r} may spend {budget} {which}{how}{end}")
 
 
 def _known(opened: Ledger, account: str | None) -> str | None:
@@ -79,20 +104,33 @@ def _known(opened: Ledger, account: str | None) -> str | None:
 @ledger.command()
 @_opened
 @_account
+@options.takes(option("--day", "What is left about this day (accounts of person-days)."))
 @options.text_format()
-def show(opened: Ledger, account: str | None, as_json: bool) -> None:
-    """What every account was granted, has spent and has left."""
+def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) -> None:
+    """What every account was granted, has spent and has left.
+
+    Of an account of person-days: about the days that most was spent about, or about --day. A day that nothing was
+    released about has the whole grant left.
+    """
+    if day is not None and account is None:
+        raise ParameterError("--day needs --account")
     accounts = opened.accounts() if account is None else [opened.account(account)]
-    found = [one.statement() for one in accounts]
+    found = [one.statement(day) for one in accounts]
     if as_json:
         print(json.dumps({"accounts": [one.to_dict() for one in found]}, ensure_ascii=False))
         return
-    rows = [(one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges) for one in found]
-    print_table(["account", "granted", "accounting", "spent", "remaining", "charges"], rows, right=[5])
+    columns = ["account", "granted", "accounting", "spent", "remaining", "charges"]
+    rows = [[one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges] for one in found]
+    if any(one.about for one in found):
+        columns, rows = [*columns, "about"], [[*row, one.about] for row, one in zip(rows, found, strict=True)]
+    print_table(columns, rows, right=[5])
 
 
 def _accounting(one: Statement) -> str:
-    return one.accounting + (f" ({one.limit.how})" if one.adaptive else "")
+    terms = [one.limit.how] if one.adaptive else []
+    terms += [f"until {one.limit.until}"] if one.limit.until else []
+    terms += [f"renews after {one.limit.renews}"] if one.limit.renews else []
+    return one.accounting + (f" ({', '.join(terms)})" if terms else "")
 
 
 @ledger.command()
@@ -105,15 +143,37 @@ def history(opened: Ledger, account: str | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
         return
-    rows = []
-    for event in events:
-        budget = event.details.get("budget", {})
-        amount = ", ".join(f"{name}={value:g}" for name, value in budget.items() if value)
-        amount += " (adaptive)" if event.details.get("adaptive") else ""
-        amount += f" (costs rho={event.details['cost']['rho']:.3g})" if "cost" in event.details else ""
-        rows.append([event.seq, event.at, event.account, event.kind, amount, event.details.get("mechanism", "")])
-        rows[-1].append(event.charge_id or "")
-    print_table(["no.", "time", "account", "event", "budget", "mechanism", "charge id"], rows, right=[0])
+    columns = ["no.", "time", "account", "event", "budget", "mechanism", "period", "charge id", "who", "why"]
+    rows = [_told(event) for event in events]
+    seldom = {name for name in ("period", "why") if not any(row[columns.index(name)] for row in rows)}
+    shown = [place for place, name in enumerate(columns) if name not in seldom]
+    print_table([columns[at] for at in shown], [[row[at] for at in shown] for row in rows], right=[0])
+
+
+def _told(event: LedgerEvent) -> list[Any]:
+    """An event as a row of the history."""
+    details = event.details
+    amount = ", ".join(f"{name}={value:g}" for name, value in details.get("budget", {}).items() if value)
+    amount += " (adaptive)" if details.get("adaptive") else ""
+    amount += f" (costs rho={details['cost']['rho']:.3g})" if "cost" in details else ""
+    amount += f" until {details['until']}" if "until" in details else ""
+    who = "{user}@{host}".format(**details["who"]) if "who" in details else ""
+    why = ", ".join(str(details[name]) for name in ("reason", "approver") if name in details)
+    return [
+        *(event.seq, event.at, event.account, event.kind, amount, details.get("mechanism", "")),
+        *(_period(details), event.charge_id or "", who, why),
+    ]
+
+
+def _period(details: dict[str, Any]) -> str:
+    from discreet.privacy.spans import Period, Spans
+    from discreet.privacy.unit import unit_from_dict
+
+    if "counts" in details:
+        return f"counts before {details['counts']['before']}"
+    if "period" not in details:
+        return ""
+    return (unit_from_dict(details["unit"]).spans or Spans("1d")).told(Period.from_dict(details["period"]))
 
 
 @ledger.command()

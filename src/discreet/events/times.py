@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._later import np, pa
-from discreet.errors import DataError, ParameterError
+from discreet.errors import DataError
 from discreet.events.items import of_numpy
+from discreet.privacy.spans import check_zone, span_parts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -158,8 +158,6 @@ def times_of_objects(values: Sequence[Any]) -> pa.Array:
 
 # ---- spans of time as groups -----------------------------------------------------------------------------------------
 
-_UNITS: dict[str, int | str] = {"s": 1, "m": 60, "h": 3600, "d": "day", "w": "week", "mo": "month"}
-
 
 @dataclass(frozen=True)
 class Every:
@@ -173,21 +171,13 @@ class Every:
     zone: str | None = None
 
     def __post_init__(self) -> None:
-        found = re.fullmatch(r"([0-9]{1,6})(s|mo|m|h|d|w)", str(self.text))
-        if found is None or int(found[1]) == 0:
-            raise ParameterError(f"every must be a whole number and s, m, h, d, w or mo, as in 1d, not {self.text!r}")
+        span_parts(self.text)
         if self.zone is not None:
-            import zoneinfo
-
-            try:
-                zoneinfo.ZoneInfo(self.zone)
-            except (ValueError, OSError, TypeError, KeyError):
-                raise ParameterError(f"there is no time zone {self.zone!r}; one is named as in Europe/Berlin") from None
+            check_zone(self.zone)
 
     @property
     def _step(self) -> tuple[int, int | str]:
-        number = self.text.rstrip("smohdw")
-        return int(number), _UNITS[self.text[len(number) :]]
+        return span_parts(self.text)
 
     @property
     def type(self) -> pa.DataType:

@@ -7,8 +7,13 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
+from discreet.privacy.spans import Spans
 
-__all__ = ["Element", "Event", "Replace", "Unit", "User", "unit_from_dict"]
+__all__ = ["UNIT_NAMES", "Element", "Event", "Replace", "Unit", "User", "unit_from_dict", "unit_named"]
+
+_SPANS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}
+UNIT_NAMES = ("row", "person", *(f"person-{span}" for span in _SPANS))
+"""Units as front ends name them; person-7d and the like are understood, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,18 @@ class Unit:
         """
         return self == other
 
+    @property
+    def spans(self) -> Spans | None:
+        """The spans of time of which one person is hidden in one; None where nothing is told apart by time."""
+        return None
+
+    def details(self) -> dict[str, Any]:
+        """What tells it from other units, JSON-ready."""
+        return {"name": type(self).__name__, **asdict(self)}
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        return {"name": type(self).__name__, "description": self.describe(), **asdict(self)}
+        return {"name": type(self).__name__, "description": self.describe(), **self.details()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +55,36 @@ class Event(Unit):
 
 @dataclass(frozen=True, slots=True)
 class User(Unit):
-    """Neighbouring streams differ by adding or removing all events of one user.
+    """Neighbouring streams differ by adding or removing all events of one user; with `per`, those within one span.
 
     With `max_items` there are at most so many of them; without, any number (for the mechanisms that need no bound).
+    With `per="1d"` a pair of person and day takes the place of the person: any span of the calendar, in a `zone`. The
+    argument, and what several days of one person add up to: docs/privacy/person-days.md.
     """
 
     max_items: int | None = None
+    per: str | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
+        if self.per is not None:
+            spans = Spans(self.per, self.zone)
+            object.__setattr__(self, "per", spans.text)
+            object.__setattr__(self, "zone", spans.zone)
+        elif self.zone is not None:
+            raise ParameterError("zone goes with per, which says how long a span is: dc.User(per='1d', zone=...)")
 
     def covers(self, other: Unit) -> bool:
-        """The same, or people with any number of items: somebody with at most m is one of them."""
-        return self == other or (self.max_items is None and isinstance(other, User))
+        """The same, or people with any number of items: somebody with at most m is one of them.
+
+        A whole person does not cover their days, nor a week its days: who takes away one day of several changes a
+        person, and does not take them away.
+        """
+        if self == other:
+            return True
+        return self.max_items is None and isinstance(other, User) and (self.per, self.zone) == (other.per, other.zone)
 
     @property
     def limit(self) -> int:
@@ -63,10 +93,20 @@ class User(Unit):
             raise ParameterError("this mechanism must know how many items a user has at most: give dc.User(max_items)")
         return self.max_items
 
+    @property
+    def spans(self) -> Spans | None:
+        return None if self.per is None else Spans(self.per, self.zone)
+
     def describe(self) -> str:
+        if self.spans is not None:
+            items = "" if self.max_items is None else f" (at most {self.max_items} items)"
+            return f"what one person did within {self.spans.describe()}{items}, added to or removed from the data"
         if self.max_items is None:
             return "one person, with all of their rows, added to or removed from the data"
         return f"one user with at most {self.max_items} items added to or removed from the stream"
+
+    def details(self) -> dict[str, Any]:
+        return {name: value for name, value in Unit.details(self).items() if value is not None or name == "max_items"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +131,15 @@ def unit_from_dict(values: dict[str, Any]) -> Unit:
     if values.get("name") not in kinds:
         raise ParameterError(f"unit must be one of {', '.join(kinds)}, not {values.get('name')!r}")
     return kinds[values["name"]](**{key: value for key, value in values.items() if key not in ("name", "description")})
+
+
+def unit_named(name: str, zone: str | None = None) -> Unit:
+    """The unit of a name: row, person, person-day (of a zone), or person- and any span, as in person-7d."""
+    if name in ("row", "person"):
+        if zone is not None:
+            raise ParameterError(f"zone goes with a unit of days, weeks or months, as person-day, not {name}")
+        return Event() if name == "row" else User()
+    person, _, span = str(name).partition("-")
+    if person != "person" or not span:
+        raise ParameterError(f"unit must be one of {', '.join(UNIT_NAMES)}, not {name!r}")
+    return User(per=_SPANS.get(span, span), zone=zone)

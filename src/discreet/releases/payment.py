@@ -65,6 +65,8 @@ class Bill:
             is had again before anything is read, and a refusal says what differs.
         cost: The rho and delta that the mechanism says it has, for accounts that add up rhos; None: what any mechanism
             of this budget has at most.
+        period: Which spans of the unit it is about, where the unit has spans: "2026-11-15", or the first and the last
+            of several. Of other spans nothing may have been looked at.
     """
 
     budget: Budget
@@ -74,6 +76,7 @@ class Bill:
     hides: Unit | None = None
     question: Mapping[str, object] | None = None
     cost: Charge | None = None
+    period: Any = None
 
     @property
     def digest(self) -> str | None:
@@ -94,6 +97,7 @@ class Bill:
             "request": self.digest,
             "question": self.question,
             "cost": self.cost,
+            "period": self.period,
         }
 
 

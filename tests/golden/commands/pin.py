@@ -6,12 +6,14 @@ the releases are the same on every machine. Times, versions, random names and a 
 
 import contextlib
 import fnmatch
+import getpass
 import hashlib
 import json
 import os
 import re
 import shlex
 import shutil
+import socket
 import sys
 import tempfile
 from fractions import Fraction
@@ -29,13 +31,15 @@ from tests.golden.commands.tables import write_tables  # noqa: E402
 from discreet import __version__  # noqa: E402
 
 _LEFT_OUT = "(left out)"
-_CHANGES = ("time", "at", "digest", "sha256")  # keys whose values hold a time, or a digest of one
+_CHANGES = ("time", "at", "digest", "sha256", "who")  # keys whose values hold a time, or a digest of one, or a user
 _RANDOM = ("value", "lower", "upper")  # keys of pan-private estimates, whose words always come from the system
 _TEXT = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "(random id)"),
     (r"(202[6-9]|20[3-9]\d)-\d\d-\d\d(T[\d:.]+(Z|\+00:00)?)?", "(time)"),  # the tables are of 2025
     (r"(the query cannot be read: ).*", r"\1(in the words of DuckDB)"),
     (rf"discreet {re.escape(__version__)}", "discreet (version)"),
+    ("─{9,}", "─" * 9),  # as wide as the longest name of a user and a host
+    (rf"\b{re.escape(getpass.getuser())}@{re.escape(socket.gethostname())}", "(who)"),
 )
 
 

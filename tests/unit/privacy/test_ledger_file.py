@@ -409,13 +409,13 @@ def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, s
 
 def test_events_of_an_unknown_version_are_refused(account, path, monkeypatch):
     with monkeypatch.context() as later:
-        later.setattr(event_log, "EVENT_VERSION", 3)
+        later.setattr(event_log, "EVENT_VERSION", 4)
         later.setattr(event_log, "_check_version", lambda version: None)
         dc.Ledger(path).grant("clicks", dc.Budget(2.0))
         later.setattr(event_log, "EVENT_VERSION", 1)
         account.charge(dc.Budget(0.125))
     for operation in (charge, replay, go_on):  # although its event is not one of theirs, and not the last one
-        with pytest.raises(dc.LedgerError, match="version 3"):
+        with pytest.raises(dc.LedgerError, match="version 4"):
             operation(account)
 
 

@@ -4,7 +4,8 @@ Order of a release: the charge is committed to disk, then noise is drawn, then t
 returned. A crash at any point may waste budget; it never publishes anything uncharged. Nothing resets or refunds.
 
 An account stands for one set of people, whatever data they are in, and one privacy unit. All its charges are composed
-(tightly, see `accounting`) and must fit in its latest grant.
+(tightly, see `accounting`) and must fit in its latest grant. Where the unit is what a person does within a span of time
+(`User(per="1d")`), those about one span are: a charge says which period it is about (see `balance`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
+from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError, WordError
 from discreet.privacy.accounting import Charge, is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.charge_terms import differing_parameters, told_differences
-from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Statement
-from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader
+from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Standing, Statement
+from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader, utc_now
 from discreet.privacy.ledger.sqlite import SQLiteStore
+from discreet.privacy.spans import ALWAYS, Period, Spans, span_parts
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
@@ -91,6 +94,12 @@ class Ledger:
         accounting: Accounting | None = None,
         delta_share: float | None = None,
         adaptive: bool | None = None,
+        unit: Unit | None = None,
+        until: Any = None,
+        renews: str | None = None,
+        different_people: bool = False,
+        approver: str | None = None,
+        reason: str | None = None,
     ) -> None:
         """Set the total budget of an account; make the account if it is new.
 
@@ -110,9 +119,24 @@ class Ledger:
             delta_share: With "zcdp", the part of delta that is for the deltas of releases: 0.25 unless you say. It
                 stays as it is once there are charges.
             adaptive: The earlier spelling: True is "basic", unless the account is "zcdp".
+            unit: What its releases hide; by default what the first of them does. `User(per="1d")` must be said here:
+                every day then has the whole grant, and a charge must say which days it is about.
+            until: The last day, in UTC, on which it can be charged: "2026-12-31". None keeps what the account has.
+            renews: After which time a charge no longer counts ("90d"), with `different_people`. It stays as it is once
+                there are charges.
+            different_people: Say that nobody is in the data of two releases that are made so far apart.
+            approver: Who grants it, for the history.
+            reason: Why.
         """
         _check_name("account", account)
         as_budget(budget)
+        if unit is not None and (not isinstance(unit, Unit) or type(unit) is Unit):
+            raise ParameterError(f"unit must be one of discreet's units, not {type(unit).__name__}")
+        if until is not None:
+            until = _DAYS.named(until)
+        for name, text in (("approver", approver), ("reason", reason)):
+            if text is not None:
+                _check_name(name, text)
         if accounting is not None and accounting not in ACCOUNTINGS:
             raise ParameterError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, not {accounting!r}")
         if adaptive is not None and not isinstance(adaptive, bool):
@@ -122,11 +146,21 @@ class Ledger:
         with self._log.writing(create=True) as log:
             balance = log.balance(account) or Balance()
             limit = _next_limit(account, balance, budget, accounting, delta_share, adaptive)
-            if balance.limit == limit:
+            before = balance.limit or limit
+            limit = dataclasses.replace(
+                limit, until=until or before.until, renews=renews or before.renews, approver=approver, reason=reason
+            )
+            unit_details = balance.unit if unit is None else unit.details()
+            _check_terms(account, balance, limit, unit_details, different_people)
+            same = limit
+            if approver is None and reason is None:  # nobody says anything about it
+                same = dataclasses.replace(limit, approver=before.approver, reason=before.reason)
+            if (same, unit_details) == (balance.limit, balance.unit):
                 return
-            if not limit.pays(balance.tally):
+            if not all(limit.pays(tally) for _, tally in balance.pieces):
                 raise LedgerError(f"account {account!r} has spent more than the grant of {limit} would allow")
-            log.append(account, "grant", None, {"budget": budget.to_dict(), **limit.to_dict()})
+            told = {} if unit_details is None else {"unit": unit_details}
+            log.append(account, "grant", None, {"budget": budget.to_dict(), **limit.to_dict(), **told, "who": _who()})
 
     def account(self, name: str) -> Account:
         """The account of that name. Raises LedgerError if it was never granted a budget."""
@@ -222,8 +256,28 @@ class Account:
         """How charges are composed: "tight", "basic" or "zcdp"; see `Ledger.grant`."""
         return self._balance().granted.accounting
 
+    @property
+    def unit(self) -> Unit | None:
+        """What its releases hide; None where neither the grant nor a charge has said so yet."""
+        unit = self._balance().unit
+        return None if unit is None else unit_from_dict(unit)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the account's total rests on, beside what its releases do."""
+        renews = self._balance().granted.renews
+        if renews is None:
+            return ()
+        return (f"nobody is in the data of two releases of the account that are made {renews} or more apart",)
+
     def charge(
-        self, budget: Budget, charge_id: str | None = None, *, mechanism: str = "", unit: Unit | None = None
+        self,
+        budget: Budget,
+        charge_id: str | None = None,
+        *,
+        mechanism: str = "",
+        unit: Unit | None = None,
+        period: Any = None,
     ) -> str:
         """Spend `budget` and return the charge's id; the charge is on disk before this returns.
 
@@ -232,16 +286,27 @@ class Account:
         let through, a second release could be drawn for nothing. `begin` and `store` are the way to safe retries.
         """
         charge_id = new_charge_id() if charge_id is None else charge_id
-        self._charge(charge_id, budget, _charge_details(charge_id, budget, mechanism, unit, stores_release=False))
+        details = _charge_details(charge_id, budget, mechanism, unit, stores_release=False, period=period)
+        self._charge(charge_id, budget, details)
         return charge_id
 
-    def check(self, budget: Budget, cost: Charge | None = None) -> None:
-        """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing."""
+    def check(
+        self, budget: Budget, cost: Charge | None = None, *, unit: Unit | None = None, period: Any = None
+    ) -> None:
+        """Raise BudgetExceededError if a charge of `budget` would be refused now. Charges nothing, promises nothing.
+
+        With `unit` also what contradicts the account's unit is refused, or a `period` that is missing.
+        """
         as_budget(budget)
         with self._log.reading() as log:
             balance, charges = self._read(log), log.latest_charges(self.name, _MOST_IDS)
-        if not balance.pays(balance.granted.charge(budget, cost)):
-            raise self._refusal(balance, budget, charges)
+        if unit is not None:
+            self._check_unit(balance, unit)
+        about = self._about(balance, balance.spans.period(period) if period is not None else None)
+        charge = balance.granted.charge(budget, cost)
+        for standing in balance.about(about):
+            if not standing.pays(charge):
+                raise self._refusal(balance, standing, budget, charges)
 
     def begin(
         self,
@@ -251,6 +316,7 @@ class Account:
         mechanism: str = "",
         unit: Unit | None = None,
         request: str | None = None,
+        period: Any = None,
     ) -> bytes | None:
         """Charge for a release that `store` will keep, or return the release already stored under this id.
 
@@ -264,8 +330,11 @@ class Account:
 
         `request` stands for what else was asked, the files and columns for example: a digest of it, as `paying` makes
         one, since what is written here is shown by `history`. An id stands for one request, or for none.
+
+        `period` says which spans of the unit the release is about, in the words of `Spans.period`: "2026-11-15", or the
+        first and the last of several. What is released must have looked at no row of another span.
         """
-        return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request).payload
+        return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request, period=period).payload
 
     def pay(
         self,
@@ -278,6 +347,7 @@ class Account:
         request: str | None = None,
         question: Mapping[str, Any] | None = None,
         cost: Charge | None = None,
+        period: Any = None,
     ) -> Payment:
         """`begin`, which also says whether the account was charged now.
 
@@ -286,9 +356,9 @@ class Account:
         `cost` is the rho and delta that the mechanism says it has. An account that adds up rhos takes it instead of
         what any mechanism of this budget may have; other accounts do not look at it.
         """
-        details = _charge_details(charge_id, budget, mechanism, hides or unit, stores_release=True)
+        details = _charge_details(charge_id, budget, mechanism, hides or unit, stores_release=True, period=period)
         if hides is not None and hides != unit and unit is not None:
-            details["asked_unit"] = _unit_details(unit)
+            details["asked_unit"] = unit.details()
         if request is not None:
             _check_name("request", request)
             details["request"] = request
@@ -384,9 +454,9 @@ class Account:
         """What all charges of the account cost together: a guarantee that they have.
 
         The sums of their epsilons and deltas, unless tight composition says notably less: then that epsilon, at the
-        grant's delta. Of a zCDP grant the sum of the rhos.
+        grant's delta. Of a zCDP grant the sum of the rhos. Of person-days, the largest over the spans.
         """
-        return self._balance().spent()
+        return self.statement().spent
 
     def remaining(self, delta: float | None = None) -> Amount:
         """A charge that still fits, of the given delta and the largest epsilon (to 0.1 percent, rounded down).
@@ -394,11 +464,20 @@ class Account:
         Without `delta`: all of the delta that is left, unless so many small charges were made that tight composition
         leaves more epsilon to one more charge with the last one's delta. Of a zCDP grant: the rho that is left.
         """
-        return self._balance().remaining(delta)
+        balance = self._balance()
+        return balance.remaining(_now_or_always(balance), delta)
 
-    def statement(self) -> Statement:
-        """All of these at one moment."""
-        return self._balance().statement(self.name)
+    def statement(self, day: Any = None) -> Statement:
+        """All of these at one moment.
+
+        With `day`: about the span of this name; of an account that renews, on that day.
+        """
+        balance = self._balance()
+        if day is None:
+            return balance.statement(self.name, _now_or_always(balance))
+        if balance.unit is None or (balance.granted.renews is None and unit_from_dict(balance.unit).spans is None):
+            raise ParameterError(f"account {self.name!r} does not tell days apart: all its charges add up")
+        return balance.statement(self.name, balance.spans.period(day))
 
     def history(self) -> list[LedgerEvent]:
         """All events of the account, oldest first."""
@@ -434,32 +513,64 @@ class Account:
                 self._check_repeated(charge_id, events.charge.details, details)
                 return Payment(None if events.release is None else log.payload(events.release), charged=False)
             self._check_unit(balance, unit_from_dict(details["unit"]))
+            about = self._about(balance, Period.from_dict(details["period"]) if "period" in details else None)
             limit = balance.granted
             charge = limit.charge(budget, cost)
             if limit.filter is not None:
                 details = {**details, "cost": {"rho": charge.rho, "delta": charge.delta}}
-            plainly = balance.pays_by_sums(charge)
-            if wait := not plainly and not balance.is_sums_alone and not is_loaded():
-                fits = False
-            elif fits := plainly or balance.pays(charge):
-                log.append(self.name, "charge", charge_id, details)
-            charges = () if fits else log.latest_charges(self.name, _MOST_IDS)
+            if limit.renews is not None:
+                details = {**details, "counts": about.to_dict()}
+            each = balance.about(about)
+            plainly = all(standing.pays_by_sums(charge) for standing in each)
+            refused = None
+            wait = not plainly and not balance.is_sums_alone and not is_loaded()
+            if not plainly and not wait:
+                refused = next((standing for standing in each if not standing.pays(charge)), None)
+            if not wait and refused is None:
+                log.append(self.name, "charge", charge_id, {**details, "who": _who()})
+            charges = () if refused is None else log.latest_charges(self.name, _MOST_IDS)
         if wait:
             load()  # without the lock: others need not wait for that
             return self._charge(charge_id, budget, details, cost)
-        if not fits:
-            raise self._refusal(balance, budget, charges)
+        if refused is not None:
+            raise self._refusal(balance, refused, budget, charges)
         return Payment(None, charged=True)
 
+    def _about(self, balance: Balance, period: Period | None) -> Period:
+        """Which time a charge that is made now adds to; refused after the grant's end."""
+        limit, today = balance.granted, _DAYS.name(utc_now())
+        if limit.until is not None and today > limit.until:
+            raise BudgetExceededError(
+                f"account {self.name!r} was granted until {limit.until}, and today is {today} (UTC): grant it with a "
+                "later end to go on"
+            )
+        spans = None if balance.unit is None else unit_from_dict(balance.unit).spans
+        if spans is not None:
+            if period is None:
+                raise WordError(
+                    f"account {self.name!r} counts what a person does within {spans.describe()}: say with {{period}} "
+                    "which of them the release is about"
+                )
+            return period
+        return _now_or_always(balance)
+
     def _check_unit(self, balance: Balance, unit: Unit) -> None:
-        if balance.unit is None or unit.covers(before := unit_from_dict(balance.unit)):
+        if balance.unit is None:
+            if unit.spans is not None:
+                raise ChargeConflictError(
+                    f"account {self.name!r} was granted without a unit. This release hides {unit.describe()}: grant "
+                    "the account for this unit first, which gives each span the whole grant",
+                    {"unit": (None, unit.details())},
+                )
+            return
+        if unit.covers(before := unit_from_dict(balance.unit)):
             return
         raise ChargeConflictError(
             f"account {self.name!r} has one unit: its releases hide {before.describe()}. This one hides "
             f"{unit.describe()}, which does not add up with them to one promise. Ask for one that hides the same. "
             "Charge another account only if it stands for other people: about the same people two accounts reveal what "
             "both grants allow together, and neither of them counts that",
-            {"unit": (balance.unit, _unit_details(unit))},
+            {"unit": (balance.unit, unit.details())},
         )
 
     def _check_repeated(self, charge_id: str, earlier: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -468,8 +579,8 @@ class Account:
         if "question" in earlier and "question" in asked:
             self._check_same(charge_id, earlier, asked)
         before, now = ({**each, "unit": each.get("asked_unit", each["unit"])} for each in (earlier, asked))
-        names = ("budget", "mechanism", "unit", "stores_release")
-        differing = differing_parameters(*({name: each[name] for name in names} for each in (before, now)))
+        names = ("budget", "mechanism", "unit", "stores_release", "period")
+        differing = differing_parameters(*({name: each.get(name) for name in names} for each in (before, now)))
         if differing:
             raise ChargeConflictError(
                 f"charge {charge_id!r} of account {self.name!r} was made with another budget, mechanism or unit: "
@@ -493,15 +604,69 @@ class Account:
                 differing,
             )
 
-    def _refusal(self, balance: Balance, requested: Budget, charges: tuple[str, ...]) -> BudgetExceededError:
-        spent, remaining = balance.spent(), balance.remaining()
+    def _refusal(
+        self, balance: Balance, standing: Standing, requested: Budget, charges: tuple[str, ...]
+    ) -> BudgetExceededError:
+        spent, remaining = standing.spent(), balance.remaining(standing.period)
+        days = "" if balance.granted.renews else balance.spans.told(standing.period)
+        count, about = (standing.tally.charges, f" about {days}") if days else (balance.charges, "")
         return BudgetExceededError(
-            f"account {self.name!r} cannot pay {requested}: granted {balance.granted}, spent {spent} in "
-            f"{balance.charges} charges, remaining {remaining}",
+            f"account {self.name!r} cannot pay {requested}{about}: granted {balance.granted}, spent {spent} in "
+            f"{count} charges, remaining {remaining}",
             requested=requested,
             spent=spent,
             remaining=remaining,
             charges=charges,
+            about=days,
+        )
+
+
+_DAYS = Spans("1d")
+
+
+def _now_or_always(balance: Balance) -> Period:
+    """What a charge adds to that names no period: all of time, or from today until it no longer counts.
+
+    Of accounts that renew: on every day the charges of the time before it add up, so any two that are closer than that
+    are never forgotten of each other.
+    """
+    renews = balance.granted.renews
+    if renews is None:
+        return ALWAYS
+    today = utc_now().date()
+    return Period(today.isoformat(), (today + timedelta(days=_days(renews))).isoformat())
+
+
+def _days(renews: str) -> int:
+    number, unit = span_parts(renews, "renews")
+    if unit not in ("day", "week"):
+        raise ParameterError(f"renews must be in days or weeks, as in 90d, not {renews!r}")
+    return number * (7 if unit == "week" else 1)
+
+
+def _check_terms(
+    account: str, balance: Balance, limit: Limit, unit: dict[str, Any] | None, different_people: bool
+) -> None:
+    """Refuse a unit, an end or a renewal that the charges so far contradict."""
+    if balance.charges and unit != balance.unit:
+        raise LedgerError(
+            f"account {account!r} has charges, and one unit: its releases hide "
+            f"{unit_from_dict(balance.unit or {}).describe()}"
+        )
+    renews = limit.renews
+    if renews is None:
+        return
+    _days(renews)
+    if unit is not None and unit_from_dict(unit).spans is not None:
+        raise ParameterError("renews is not for accounts of person-days: every day has the whole grant already")
+    before = None if balance.limit is None else balance.limit.renews
+    if renews != before and balance.charges:
+        raise LedgerError(f"account {account!r} has charges: its renewal stays as it is ({before or 'none'})")
+    if renews != before and not different_people:
+        raise WordError(
+            f"a budget that renews after {renews} reveals more than the grant about people who are still in the data. "
+            "If the people are others by then, say so with {different_people}. If not, leave {renews} out, or hide "
+            "what a person does on a day: the unit person-day gives every day the whole grant"
         )
 
 
@@ -549,7 +714,7 @@ def _next_limit(
 
 
 def _charge_details(
-    charge_id: str, budget: Budget, mechanism: str, unit: Unit | None, stores_release: bool
+    charge_id: str, budget: Budget, mechanism: str, unit: Unit | None, stores_release: bool, period: Any
 ) -> dict[str, Any]:
     _check_name("charge_id", charge_id)
     as_budget(budget)
@@ -558,16 +723,27 @@ def _charge_details(
     unit = Event() if unit is None else unit
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, not {type(unit).__name__}")
+    if period is not None and unit.spans is None:
+        raise ParameterError("period is for units of a person and a span of time: dc.User(per='1d')")
     return {
         "budget": budget.to_dict(),
         "mechanism": mechanism,
-        "unit": _unit_details(unit),
+        "unit": unit.details(),
         "stores_release": stores_release,
+        **({} if period is None or unit.spans is None else {"period": unit.spans.period(period).to_dict()}),
     }
 
 
-def _unit_details(unit: Unit) -> dict[str, Any]:
-    return {"name": type(unit).__name__, **dataclasses.asdict(unit)}
+def _who() -> dict[str, str]:
+    """The user and the host, as the system names them."""
+    import getpass
+    import socket
+
+    try:
+        user = getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container may know no name for its user
+        user = str(os.getuid()) if hasattr(os, "getuid") else ""
+    return {"user": user, "host": socket.gethostname()}
 
 
 def _check_name(what: str, name: object) -> None:

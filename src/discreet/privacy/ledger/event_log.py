@@ -33,13 +33,14 @@ from typing import Any, NoReturn, Protocol
 from discreet.errors import LedgerError
 from discreet.privacy.ledger.balance import Balance
 
-__all__ = ["ChargeEvents", "EventRows", "EventStore", "LedgerEvent", "LogReader", "LogWriter"]
+__all__ = ["ChargeEvents", "EventRows", "EventStore", "LedgerEvent", "LogReader", "LogWriter", "utc_now"]
 
-EVENT_VERSION = 2
-"""Of the details of events: 2 has filters of grants and what charges cost under them, and is otherwise as 1. The next
-version: write it here, and read all in `_event`. The head knows the highest that was ever written, so a program that
-does not know it refuses the whole ledger."""
-_READABLE = (1, EVENT_VERSION)
+EVENT_VERSION = 3
+"""Of the details of events: 2 has filters of grants and what charges cost under them, 3 has units, ends and renewals of
+grants, periods of charges, and who made either; otherwise they are as 1. The next version: write it here, and read all
+in `_event`. The head knows the highest that was ever written, so a program that does not know it refuses the whole
+ledger."""
+_READABLE = (1, 2, EVENT_VERSION)
 
 Key = tuple[str, ...]
 _HEAD: Key = ("",)  # the account's name under which the head is kept; accounts have names
@@ -157,6 +158,11 @@ class EventStore(Protocol):
 
     def backup(self, target: str | os.PathLike[str]) -> int:
         """Copy the log as it is now into a new file, verified, while others use it. Returns the number of events."""
+
+
+def utc_now() -> datetime:
+    """The ledger's clock."""
+    return datetime.now(timezone.utc)
 
 
 def digest_of(before: bytes, fields: tuple[Any, ...]) -> bytes:
@@ -396,7 +402,7 @@ class LogWriter(LogReader):
         """Add one event; it is durable when the transaction ends without an error."""
         if payload is not None:
             details = {**details, "sha256": hashlib.sha256(payload).hexdigest()}
-        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        at = utc_now().isoformat(timespec="milliseconds")
         body = json.dumps(details, sort_keys=True)
         fields = (self._head["seq"] + 1, EVENT_VERSION, at, account, kind, charge_id)
         digest = digest_of(bytes.fromhex(self._head["digest"]), (*fields, body))
