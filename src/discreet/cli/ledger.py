@@ -166,14 +166,14 @@ def _told(event: LedgerEvent) -> list[Any]:
 
 
 def _period(details: dict[str, Any]) -> str:
-    from discreet.privacy.spans import Period, Spans
+    from discreet.privacy.spans import Calendar, Period
     from discreet.privacy.unit import unit_from_dict
 
     if "counts" in details:
         return f"counts before {details['counts']['before']}"
     if "period" not in details:
         return ""
-    return (unit_from_dict(details["unit"]).spans or Spans("1d")).told(Period.from_dict(details["period"]))
+    return (unit_from_dict(details["unit"]).spans or Calendar("1d")).told(Period.from_dict(details["period"]))
 
 
 @ledger.command()

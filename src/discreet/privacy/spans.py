@@ -1,6 +1,6 @@
-"""Spans of the calendar, and periods that are made of them: what a charge about person-days is about.
+"""Calendar of the calendar, and periods that are made of them: what a charge about person-days is about.
 
-    spans = Spans("1d", "Europe/Berlin")
+    spans = Calendar("1d", "Europe/Berlin")
     spans.period("2026-11-15")                     one day
     spans.period(("2026-11-01", "2026-11-30"))     thirty; the first and the last are both in it
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.errors import ParameterError
 
-__all__ = ["ALWAYS", "UNITS", "Period", "Spans", "check_zone", "span_parts"]
+__all__ = ["ALWAYS", "UNITS", "Calendar", "Period", "check_zone", "span_parts"]
 
 UNITS: dict[str, int | str] = {"s": 1, "m": 60, "h": 3600, "d": "day", "w": "week", "mo": "month"}
 """The letters of a span: seconds, or a unit of the calendar."""
@@ -67,7 +67,7 @@ def check_zone(zone: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Calendar:
     """Equal spans of the calendar: 1d, 1w (from Monday), 1mo or several of them in a zone, or 1h and shorter in UTC.
 
     The same spans as those of `discreet.events.times.Every`, which finds them for columns of times.

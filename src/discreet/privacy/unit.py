@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
-from discreet.privacy.spans import Spans
+from discreet.privacy.spans import Calendar
 
 __all__ = ["UNIT_NAMES", "Element", "Event", "Replace", "Unit", "User", "unit_from_dict", "unit_named"]
 
@@ -32,7 +32,7 @@ class Unit:
         return self == other
 
     @property
-    def spans(self) -> Spans | None:
+    def spans(self) -> Calendar | None:
         """The spans of time of which one person is hidden in one; None where nothing is told apart by time."""
         return None
 
@@ -70,7 +70,7 @@ class User(Unit):
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
         if self.per is not None:
-            spans = Spans(self.per, self.zone)
+            spans = Calendar(self.per, self.zone)
             object.__setattr__(self, "per", spans.text)
             object.__setattr__(self, "zone", spans.zone)
         elif self.zone is not None:
@@ -94,8 +94,8 @@ class User(Unit):
         return self.max_items
 
     @property
-    def spans(self) -> Spans | None:
-        return None if self.per is None else Spans(self.per, self.zone)
+    def spans(self) -> Calendar | None:
+        return None if self.per is None else Calendar(self.per, self.zone)
 
     def describe(self) -> str:
         if self.spans is not None:

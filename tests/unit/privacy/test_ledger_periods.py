@@ -6,7 +6,7 @@ import pytest
 
 import discreet as dc
 from discreet.privacy.ledger import accounts, event_log
-from discreet.privacy.spans import Period, Spans
+from discreet.privacy.spans import Calendar, Period
 
 DAY = dc.User(per="1d")
 NIGHT = dc.Budget(1.0, 1e-9)
@@ -254,9 +254,9 @@ def test_spans_are_those_of_groups_over_time():
         for zone in (None, "Europe/Berlin", "America/St_Johns", "Pacific/Apia"):
             if zone is not None and text[-1] not in "dwo":
                 with pytest.raises(dc.ParameterError, match="zone is for spans of days"):
-                    Spans(text, zone)
+                    Calendar(text, zone)
                 continue
-            spans = Spans(text, zone)
+            spans = Calendar(text, zone)
             groups = Every(text, zone).spans(column, "x")[0].to_pylist()
             named = [spans.name(moment) for moment in moments]
             shown = [group.isoformat().replace("+00:00", "Z") for group in groups]
@@ -267,20 +267,20 @@ def test_spans_are_those_of_groups_over_time():
 
 
 def test_periods_are_made_of_whole_spans():
-    weeks = Spans("1w")
+    weeks = Calendar("1w")
     assert weeks.period("2026-11-09") == Period("2026-11-09", "2026-11-16")
     assert weeks.told(weeks.period(("2026-11-09", "2026-11-16"))) == "2026-11-09 to 2026-11-16"
     with pytest.raises(dc.ParameterError, match="it is in the one of 2026-11-09"):
         weeks.period("2026-11-15")
-    hours = Spans("1h")
+    hours = Calendar("1h")
     assert hours.period("2026-11-15T13:00+01:00") == Period("2026-11-15T12:00:00Z", "2026-11-15T13:00:00Z")
     for bad in ("2026-11-15", "2026-11-15T12:30", 3, None, ("2026-11-15T12:00",) * 3):
         with pytest.raises(dc.ParameterError):
             hours.period(bad)
     for bad in ("2026-11-31", "9999-12-31", datetime.datetime(2026, 11, 15)):
         with pytest.raises(dc.ParameterError):
-            Spans("1d").period(bad)
-    assert Spans("1d").period(datetime.date(2026, 11, 15)) == Period("2026-11-15", "2026-11-16")
+            Calendar("1d").period(bad)
+    assert Calendar("1d").period(datetime.date(2026, 11, 15)) == Period("2026-11-15", "2026-11-16")
     assert dc.User(per="01d", zone="UTC") == DAY
     for bad in ({"per": "1y"}, {"per": "0d"}, {"zone": "Europe/Berlin"}, {"per": "1d", "zone": "Mars"}):
         with pytest.raises(dc.ParameterError):

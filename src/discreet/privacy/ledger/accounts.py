@@ -28,7 +28,7 @@ from discreet.privacy.charge_terms import differing_parameters, told_differences
 from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Standing, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader, utc_now
 from discreet.privacy.ledger.sqlite import SQLiteStore
-from discreet.privacy.spans import ALWAYS, Period, Spans, span_parts
+from discreet.privacy.spans import ALWAYS, Calendar, Period, span_parts
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
@@ -331,7 +331,7 @@ class Account:
         `request` stands for what else was asked, the files and columns for example: a digest of it, as `paying` makes
         one, since what is written here is shown by `history`. An id stands for one request, or for none.
 
-        `period` says which spans of the unit the release is about, in the words of `Spans.period`: "2026-11-15", or the
+        `period` says which spans of the unit the release is about, in the words of `Calendar.period`: "2026-11-15", or the
         first and the last of several. What is released must have looked at no row of another span.
         """
         return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request, period=period).payload
@@ -621,7 +621,7 @@ class Account:
         )
 
 
-_DAYS = Spans("1d")
+_DAYS = Calendar("1d")
 
 
 def _now_or_always(balance: Balance) -> Period:

@@ -22,7 +22,7 @@ from discreet.errors import LedgerError
 from discreet.privacy.accounting import SLACK, Charge, Tally
 from discreet.privacy.budget import Budget
 from discreet.privacy.rounding import rounded_down, rounded_up
-from discreet.privacy.spans import ALWAYS, Period, Spans
+from discreet.privacy.spans import ALWAYS, Calendar, Period
 from discreet.privacy.unit import unit_from_dict
 from discreet.privacy.zcdp_filter import ZcdpFilter
 
@@ -295,10 +295,10 @@ class Balance:
         return self.limit
 
     @property
-    def spans(self) -> Spans:
+    def spans(self) -> Calendar:
         """What its periods are made of; days, where charges are forgotten after a time."""
         found = None if self.unit is None else unit_from_dict(self.unit).spans
-        return Spans("1d") if found is None else found
+        return Calendar("1d") if found is None else found
 
     def about(self, period: Period) -> list[Standing]:
         """How the account stands about the spans of a period: once for each tally that one of them has."""
