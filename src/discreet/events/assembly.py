@@ -62,7 +62,7 @@ class Wanted:
         user: Says whose row it is.
         value: Has numbers, in files also as text.
         by: Say the group of a row; with `every` the first of them has the times.
-        every: Calendar of time are the groups.
+        every: Spans of time are the groups.
         groups: All groups there may be, see `Keys`.
         where: Only rows of which this condition is true (`engines.sql.where`).
         nulls: Rows without a value raise DataError, or are left out with "skip".

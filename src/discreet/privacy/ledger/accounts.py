@@ -331,8 +331,8 @@ class Account:
         `request` stands for what else was asked, the files and columns for example: a digest of it, as `paying` makes
         one, since what is written here is shown by `history`. An id stands for one request, or for none.
 
-        `period` says which spans of the unit the release is about, in the words of `Calendar.period`: "2026-11-15", or the
-        first and the last of several. What is released must have looked at no row of another span.
+        `period` says which spans of the unit the release is about, in the words of `Calendar.period`: "2026-11-15", or
+        the first and the last of several. What is released must have looked at no row of another span.
         """
         return self.pay(charge_id, budget, mechanism=mechanism, unit=unit, request=request, period=period).payload
 
