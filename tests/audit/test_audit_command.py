@@ -91,32 +91,3 @@ def test_every_change_is_audited():
     steps = (root / ".ci/run").read_text().splitlines()
     assert "set -euo pipefail" in steps
     assert "make audit" in steps
-
-
-def test_messages_of_another_client(discreet, tmp_path):
-    """Counts that are exactly as the law says, and such that are not."""
-    protocol = dc.multiparty.HadamardResponse("r", dc.Budget(1.0), ["yes", "no"])
-    by_bit = {}
-    while len(by_bit) < 2:
-        message = protocol.party(4).encode(["yes"])
-        by_bit[int(protocol.open(message)[1].values[0])] = message.hex()
-    numbers = protocol.open(message)[1].numbers
-    for often, code in ((7311, 0), (7700, 1)):
-        lines = [{"round": protocol.to_dict()}]
-        for item in ("yes", "no"):
-            own = int(protocol.without_noise(item, numbers)[0])
-            lines.append({"item": item, "counts": {by_bit[own]: often, by_bit[1 - own]: 10_000 - often}})
-        (tmp_path / "m").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        done = discreet("audit", "--messages", tmp_path / "m")
-        assert done.returncode == code, done.stderr
-        assert ("FAILED" in done.stdout) == bool(code)
-        shares = (
-            f"noise 0: {often / 100:.4f}%, by its law 73.1059%",
-            f"noise 1: {100 - often / 100:.4f}%, by its law 26.8941%",
-        )
-        assert any(share in done.stderr for share in shares)
-        found = json.loads(discreet("audit", "--messages", tmp_path / "m", "-q", "--format", "json").stdout)
-        assert found["passed"] == (code == 0)
-        assert found["epsilon"] == 1.0
-    assert discreet("audit", "--messages", tmp_path / "m", "--full").returncode == 2
-    assert discreet("audit", "--messages", tmp_path / "missing").returncode == 4

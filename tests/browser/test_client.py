@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet_audit.client_messages import audit_messages
+from tests.browser.client_messages import audit_messages
 
 
 def test_its_own_tests_pass(node, client):

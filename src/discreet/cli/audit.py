@@ -27,9 +27,6 @@ __all__ = ["audit"]
     flag("--full/--quick", "Many more runs and pairs (minutes), or under a minute.", default=False),
     option("--report", "Write a report with plots: out.md or out.html.", options.PATH),
     option("--jobs", "Processes; by default the processors, at most 4.", click.IntRange(1)),
-    option(
-        "--messages", "Instead: messages that another client made (JSON lines), against their exact law.", options.PATH
-    ),
     flag("--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."),
 )
 @options.text_format()
@@ -39,7 +36,6 @@ def audit(
     full: bool,
     report: Path | None,
     jobs: int | None,
-    messages: Path | None,
     corrections: bool,
     as_json: bool,
 ) -> None:
@@ -47,13 +43,8 @@ def audit(
 
     Exhaustively, exactly, statistically, and with sabotaged twins.
 
-    Nothing is read (but for --messages) and nothing is spent. Exit code 1 if a claim does not hold or a sabotaged twin
-    goes unnoticed.
+    Nothing is read and nothing is spent. Exit code 1 if a claim does not hold or a sabotaged twin goes unnoticed.
     """
-    if messages is not None:
-        if mechanisms or report is not None or full or corrections or jobs is not None:
-            raise ParameterError("--messages goes with --format alone")
-        return _show_messages(messages, as_json)
     if corrections:
         if mechanisms or report is not None or full:
             raise ParameterError("--corrections takes no mechanisms, no --full and no --report")
@@ -81,31 +72,6 @@ def audit(
     for done in reports:
         if not done.passed:
             note(f"FAILED\n{done}")
-    if not passed:
-        raise click.exceptions.Exit(1)
-
-
-def _show_messages(path: Path, as_json: bool) -> None:
-    from discreet_audit.client_messages import audit_messages
-    from discreet_audit.statistical import FALSE_ALARM
-
-    protocol, found = audit_messages(path)
-    passed = all(one.passed for one in found)
-    if as_json:
-        told = {"round_id": protocol.round_id, "protocol": type(protocol).__name__, "epsilon": protocol.epsilon}
-        findings = [one.to_dict() for one in found]
-        print(json.dumps({**told, "passed": passed, "false_alarm": FALSE_ALARM, "findings": findings}))
-    else:
-        headings = ["kind", "check", "of", "quantity", "allowed", "found", "result"]
-        table = []
-        for one in found:
-            figures = (f"{one.pairs:,}", one.quantity, f"{one.claimed:.4g}", f"{one.measured:.4g}")
-            table.append([one.kind, one.check, *figures, "ok" if one.passed else "FAILED"])
-        print_table(headings, table, right=(2, 4, 5))
-        for one in found:
-            if one.detail:
-                remark(f"{one.check}: {one.detail}")
-        remark(f"each bound from frequencies is wrong with a probability of {FALSE_ALARM:g} at most")
     if not passed:
         raise click.exceptions.Exit(1)
 

@@ -1,5 +1,7 @@
 """Messages that were made elsewhere, by a client in another language say, against the protocol's exact law.
 
+    python -m tests.browser.client_messages FILE          from a checkout, for a client of your own
+
 A file of JSON lines. The first one describes the round, the others have messages about an item, written as hexadecimal:
 
     {"round": {...}, "numbers": "random"}                 `protocol.to_dict()`; "numbers" if the client draws them
@@ -25,6 +27,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,6 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.cli.output import print_table
 from discreet.errors import DataError, DiscreetError, MessageError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch, protocol_from_dict
 from discreet.multiparty.party_seam import LocalProtocol
@@ -316,3 +320,19 @@ def _read_law(protocol: LocalProtocol, told: _Told, law: dict[bytes, Fraction]) 
         law_of = told.laws.setdefault(number, {})
         law_of[noise] = law_of.get(noise, Fraction(0)) + p
     return refused
+
+
+def main(path: Path) -> int:
+    """Prints all findings; 1 if one failed."""
+    _, found = audit_messages(path)
+    rows = []
+    for one in found:
+        figures = (f"{one.pairs:,}", one.quantity, f"{one.claimed:.4g}", f"{one.measured:.4g}")
+        rows.append([one.kind, one.check, *figures, "ok" if one.passed else "FAILED", one.detail])
+    print_table(["kind", "check", "of", "quantity", "allowed", "found", "result", "detail"], rows, right=(2, 4, 5))
+    print(f"each bound from frequencies is wrong with a probability of {FALSE_ALARM:g} at most")
+    return int(not all(one.passed for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

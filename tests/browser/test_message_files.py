@@ -9,7 +9,7 @@ import discreet as dc
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch
 from discreet.published import MergedSketch
-from discreet_audit.client_messages import audit_messages
+from tests.browser.client_messages import audit_messages, main
 
 BUDGET, MANY = dc.Budget(1.0), 2500
 ROUNDS = {
@@ -155,3 +155,27 @@ def test_files_that_say_nothing_are_refused(tmp_path):
     (tmp_path / "m").write_text('{"round": {}}\n')
     with pytest.raises(ParameterError):
         audit_messages(tmp_path / "m")
+
+
+def test_messages_of_another_client(capsys, tmp_path):
+    """Counts that are exactly as the law says, and such that are not."""
+    protocol = dc.multiparty.HadamardResponse("r", dc.Budget(1.0), ["yes", "no"])
+    by_bit = {}
+    while len(by_bit) < 2:
+        message = protocol.party(4).encode(["yes"])
+        by_bit[int(protocol.open(message)[1].values[0])] = message.hex()
+    numbers = protocol.open(message)[1].numbers
+    for often, code in ((7311, 0), (7700, 1)):
+        lines = [{"round": protocol.to_dict()}]
+        for item in ("yes", "no"):
+            own = int(protocol.without_noise(item, numbers)[0])
+            lines.append({"item": item, "counts": {by_bit[own]: often, by_bit[1 - own]: 10_000 - often}})
+        (tmp_path / "m").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert main(tmp_path / "m") == code
+        shown = capsys.readouterr().out
+        assert ("FAILED" in shown) == bool(code)
+        shares = (
+            f"noise 0: {often / 100:.4f}%, by its law 73.1059%",
+            f"noise 1: {100 - often / 100:.4f}%, by its law 26.8941%",
+        )
+        assert any(share in shown for share in shares)
