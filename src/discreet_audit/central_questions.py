@@ -43,7 +43,7 @@ from discreet.summaries.combinations import Combinations
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import SEED, half_the_noise
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, row, twin, violations
 from discreet_audit.exact import (
     Divergence,
     Draw,
@@ -59,29 +59,46 @@ from discreet_audit.statistical import clopper_pearson, proved
 
 
 _PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
-_CONFIDENCE = 1e-12
+_ROUNDED = 1.0 + 1e-12
 
 
-def shift_finding(budget: Budget, draw: Draw, changes: int, height: int) -> Finding:
-    """What a unit loses that moves so many numbers by a height each, behind the noise that was asked for."""
-    told = f"{changes} numbers moved by {height}"
+def shift_loss(budget: Budget, draw: Draw, changes: int, height: int) -> tuple[str, float]:
+    """(epsilon, rho or delta; how much): what a unit loses that moves so many numbers by a height each, behind noise.
+
+    Delta is that at the budget's epsilon.
+    """
     if budget.rho is not None:
         # Laplace noise of rate r is (r^2/2)-zCDP, the discrete Gaussian (shift^2/2 sigma^2)-zCDP.
         distance = math.sqrt(changes) * height if draw.law == "gaussian" else changes * height
-        lost = (distance / float(draw.scale)) ** 2 / 2.0
-        return Finding("exact", told, "rho", budget.rho * (1.0 + _CONFIDENCE), lost)
-    assert budget.epsilon is not None
+        return "rho", (distance / float(draw.scale)) ** 2 / 2.0
     if draw.law == "laplace":
-        lost = float(changes * height / draw.scale)
-        return Finding("exact", told, "epsilon", budget.epsilon * (1.0 + _CONFIDENCE), lost)
-    noise = NoiseLaw("gaussian", draw.scale)
+        return "epsilon", float(changes * height / draw.scale)
+    assert budget.epsilon is not None
     if height == 1:
-        lost = gaussian_split_delta(noise, 0, changes, 1, budget.epsilon)
-    else:
-        length = 2 * noise.reach + height * changes
-        first, second = (noise.from_cut(base, -noise.reach, length) for base in (height, 0))
-        lost = float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
-    return Finding("exact", told, "delta", budget.delta, lost)
+        return "delta", gaussian_split_delta(NoiseLaw("gaussian", draw.scale), 0, changes, 1, budget.epsilon)
+    if changes == 1:
+        noise = NoiseLaw("gaussian", draw.scale)
+        first, second = (noise.from_cut(base, -noise.reach, 2 * noise.reach + height) for base in (height, 0))
+        return "delta", float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
+    # On so fine a lattice the law is that of Gaussian noise (docs/privacy/people.md, 3): mu-GDP.
+    return "delta", _gaussian_delta(budget.epsilon, math.sqrt(changes) * height / float(draw.scale))
+
+
+def shift_finding(budget: Budget, draw: Draw, changes: int, height: int, check: str = "") -> Finding:
+    """The same, against the budget."""
+    quantity, lost = shift_loss(budget, draw, changes, height)
+    claimed = budget.delta if quantity == "delta" else float(getattr(budget, quantity)) * _ROUNDED
+    return Finding("exact", check or f"{changes} numbers moved by {height}", quantity, claimed, lost)
+
+
+def _tail(x: float) -> float:
+    return 0.5 * math.erfc(x / math.sqrt(2.0))
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    if mu == 0.0:
+        return max(0.0, -math.expm1(epsilon))
+    return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
 
 
 class ShiftAudit(Audit):
@@ -115,9 +132,8 @@ class CountAudit(ShiftAudit):
 
     def structure(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the number."""
-        moved = [*_moved(mechanism, 3 + effort.length)]
-        found = "one unit moves the count"
-        yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+        moved = _moved(mechanism, 3 + effort.length)
+        yield largest("structure", "one unit moves the count", mechanism.sensitivity, moved)
 
     def exact(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise that the release asks for, and that it publishes the sum and nothing else."""
@@ -133,14 +149,15 @@ class CountAudit(ShiftAudit):
 
     def coupled(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """With the same noise one more unit moves the number, and nothing else."""
-        broken = 0
-        for seed in range(20):
+
+        def broken(seed: int) -> bool:
             one, two = (mechanism(1000 + more, seeded_source(seed)) for more in (0, 1))
-            broken += two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
-        yield Finding("coupled", "one unit moves the number alone", "violations", 0, broken, 20)
+            return two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
+
+        yield violations("coupled", "one unit moves the number alone", map(broken, range(20)))
         if isinstance(mechanism, CreditedDistinct):
             moved = _credited_more(mechanism, _random_people(effort.large_pairs // 10))
-            yield Finding("coupled", "one person more", "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+            yield largest("coupled", "one person more", mechanism.sensitivity, moved)
 
     def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
         """Less noise, none where there is nothing, and values that nobody is charged for."""
@@ -177,10 +194,10 @@ def _credits(mechanism: Any, people: Sequence[Sequence[int]]) -> Any:
     return mechanism.count_of(who, what)
 
 
-def _credited_more(mechanism: CreditedDistinct, data: Iterable[tuple[Any, Any]]) -> list[int]:
+def _credited_more(mechanism: CreditedDistinct, data: Iterable[tuple[Any, Any]]) -> Iterator[int]:
     """By how much one more person moves the number, which must not fall, either."""
     moved = (_credits(mechanism, after) - _credits(mechanism, before) for before, after in data)
-    return [more if more >= 0 else 10**6 for more in moved]
+    return (more if more >= 0 else 10**6 for more in moved)
 
 
 def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
@@ -188,17 +205,16 @@ def _moved(mechanism: NoisyCount, values: int) -> Iterator[int]:
     if isinstance(mechanism, CreditedDistinct):
         yield from _credited_more(mechanism, _small_people(values))
         return
-    different = mechanism.counted != "rows"
+
+    def number(rows: Sequence[str]) -> int:
+        summary = ExactCounts()
+        summary.update(list(rows))
+        return summary.total if mechanism.counted == "rows" else len(summary)
+
     units: list[tuple[str, ...]] = [("c",), ("c",) * 3] if isinstance(mechanism.unit, User) else [("a",), ("c",)]
     for length, unit in product(range(5), units):
         for rows in product("ab", repeat=length):
-            yield abs(_number((*rows, *unit), different) - _number(rows, different))
-
-
-def _number(rows: Sequence[str], different: bool) -> int:
-    summary = ExactCounts()
-    summary.update(list(rows))
-    return len(summary) if different else summary.total
+            yield abs(number((*rows, *unit)) - number(rows))
 
 
 class ChoiceAudit(ShiftAudit):
@@ -211,25 +227,26 @@ class ChoiceAudit(ShiftAudit):
         first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
         return first, second, lambda drawn: float(drawn[1])
 
-    def _moved(self, mechanism: ChosenDistinct, data: Iterable[tuple[Any, Any]]) -> tuple[int, float, int]:
-        """How far one more person moves a score (in steps), and f_m (in m); and how many pairs there were."""
-        scores, heights, pairs = 0, 0.0, 0
-        for pair in data:
-            before, after = (_credits(mechanism, people) for people in pair)
-            scores = max(scores, int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()))
-            heights = max(heights, *((after[m] - before[m]) / m for m in before))
-            pairs += 1
-        return scores, heights, pairs
+    def _moved(self, mechanism: ChosenDistinct, data: Iterable[tuple[Any, Any]]) -> list[tuple[int, float]]:
+        """How far one more person moves a score (in steps), and f_m (in m)."""
+        both = ([_credits(mechanism, people) for people in pair] for pair in data)
+        return [
+            (
+                int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()),
+                max((after[m] - before[m]) / m for m in before),
+            )
+            for before, after in both
+        ]
 
     def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """All small data: one more person moves every score by at most 1, and f_m by at most m."""
-        scores, heights, pairs = self._moved(mechanism, _small_people(3 + effort.length, 2))
-        yield Finding("structure", "one person moves a score, in steps", "sensitivity", mechanism.STEPS, scores, pairs)
-        yield Finding("structure", "one person moves f_m, in m", "sensitivity", 1, heights, pairs)
+        scores, heights = zip(*self._moved(mechanism, _small_people(3 + effort.length, 2)), strict=True)
+        yield largest("structure", "one person moves a score, in steps", mechanism.STEPS, scores)
+        yield largest("structure", "one person moves f_m, in m", 1, heights)
 
     def exact(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """What the choice and the noise cost together, by what they ask their source for, for every m."""
-        lost, wrong = 0.0, 0
+        lost, wrong, rho = 0.0, 0, mechanism.budget.rho
         for place, most in enumerate(mechanism.CANDIDATES):
             found = {m: 10**6 * min(m, most) for m in mechanism.CANDIDATES}
             source = ScriptedSource(3)
@@ -240,19 +257,21 @@ class ChoiceAudit(ShiftAudit):
             choice, noise = source.draws
             wrong += int(np.argmax(source.scores[0])) != place
             wrong += estimate.value != found[most] + 3 or estimate.upper != math.inf
+            wrong += noise.law == "laplace" and rho is not None
             spent = float(choice.scale) * mechanism.STEPS  # epsilon/sensitivity, of scores that move by so many steps
-            wrong += noise.law == "laplace" and mechanism.budget.rho is not None
-            rest = _loss(mechanism.credits(most).budget, noise, most)
-            lost = max(lost, spent**2 / 2.0 + rest if mechanism.budget.rho is not None else spent + rest)
+            budget = mechanism.credits(most).budget
+            quantity, rest = shift_loss(budget, noise, 1, most)
+            if quantity == "delta":  # all of the epsilon that it is for, or none
+                rest = float(budget.epsilon or 0.0) if rest <= budget.delta else math.inf
+            lost = max(lost, spent**2 / 2.0 + rest if rho is not None else spent + rest)
         yield Finding("exact", "the chosen m, its noise, and nothing else", "violations", 0, wrong)
-        given = mechanism.budget
-        claimed, kind = (given.epsilon, "epsilon") if given.rho is None else (given.rho, "rho")
-        yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * (1.0 + _CONFIDENCE), lost)
+        claimed, kind = (mechanism.budget.epsilon, "epsilon") if rho is None else (rho, "rho")
+        yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * _ROUNDED, lost)
 
     def coupled(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """Larger data: one more person moves the scores and what is credited as claimed."""
-        scores, heights, pairs = self._moved(mechanism, _random_people(effort.large_pairs // 40))
-        yield Finding("coupled", "one person more", "sensitivity", 1, max(scores / mechanism.STEPS, heights), pairs)
+        moved = self._moved(mechanism, _random_people(effort.large_pairs // 40))
+        yield largest("coupled", "one person more", 1, (max(score / mechanism.STEPS, f) for score, f in moved))
 
     def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
         """A budget spent twice, choices that are not paid for, and values that nobody is charged for."""
@@ -272,25 +291,15 @@ class ChoiceAudit(ShiftAudit):
         ]
 
 
-def _loss(budget: Budget, noise: Draw, height: int) -> float:
-    """Epsilon or rho of noise on a number that moves by a height; of Gaussian noise with a delta, the budget's."""
-    if noise.law == "laplace":
-        return float(height / noise.scale)
-    if budget.rho is not None:
-        return (height / float(noise.scale)) ** 2 / 2.0
-    assert budget.epsilon is not None
-    return budget.epsilon if shift_finding(budget, noise, 1, height).passed else math.inf
-
-
 class UniverseAudit(ShiftAudit):
     """The four checks of a histogram over a public list."""
 
     def neighbours(self, mechanism: UniverseHistogram) -> tuple[Any, Any, Callable[[Any], float]]:
         """One unit alone: the sum of the counts that it moves."""
         m = mechanism.changes
-        return self.filled(mechanism, range(m)), self.filled(mechanism, []), lambda drawn: float(drawn.noisy[:m].sum())
+        return self.filled(range(m)), self.filled([]), lambda drawn: float(drawn.noisy[:m].sum())
 
-    def filled(self, mechanism: UniverseHistogram, rows: Sequence[Any]) -> ExactCounts:
+    def filled(self, rows: Sequence[Any]) -> ExactCounts:
         """The exact counts of rows."""
         summary = ExactCounts()
         summary.update(np.asarray(rows, np.int64))
@@ -298,18 +307,12 @@ class UniverseAudit(ShiftAudit):
 
     def structure(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """All short streams: one more event, or a person's items, move so many counts by 1."""
-        inside, m = mechanism.universe.size, mechanism.changes
-        items = range(min(inside, 3) + 2)  # two of them may be outside
-        worst, height, pairs = 0, 0, 0
-        for length in range(3 + effort.length):
-            for rows in product(items, repeat=length):
-                for person in combinations(items, m):
-                    counts = (mechanism.counts(self.filled(mechanism, data)) for data in (rows, (*rows, *person)))
-                    moved = np.subtract(*reversed([*counts]))
-                    worst, height = max(worst, int(np.abs(moved).sum())), max(height, int(np.abs(moved).max()))
-                    pairs += 1
-        yield Finding("structure", "counts that one unit moves", "sensitivity", m, worst, pairs)
-        yield Finding("structure", "by how much", "sensitivity", 1, height, pairs)
+        m, items = mechanism.changes, range(min(mechanism.universe.size, 3) + 2)  # two of them may be outside
+        streams = (rows for length in range(3 + effort.length) for rows in product(items, repeat=length))
+        counts = lambda rows: mechanism.counts(self.filled(rows))  # noqa: E731
+        moved = [np.abs(counts((*rows, *more)) - counts(rows)) for rows in streams for more in combinations(items, m)]
+        yield largest("structure", "counts that one unit moves", m, (int(each.sum()) for each in moved))
+        yield largest("structure", "by how much", 1, (int(each.max()) for each in moved))
 
     def exact(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; every item is published with noise of its own, at 0 as well."""
@@ -317,7 +320,7 @@ class UniverseAudit(ShiftAudit):
         each = np.arange(size) * 3 - size
         for rows in ((), (0,), (0, 0, 1), (size + 5,)):
             source = ScriptedSource(0, each)
-            release = mechanism(self.filled(mechanism, rows), source)
+            release = mechanism(self.filled(rows), source)
             expected = np.bincount([r for r in rows if r < size], minlength=size) + each
             shown = dict(zip(release.items, release.counts.tolist(), strict=True))
             wrong += [shown.get(item) for item in range(size)] != expected.tolist()
@@ -328,15 +331,15 @@ class UniverseAudit(ShiftAudit):
 
     def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of rows and items outside change nothing; the order shown is that of counts."""
-        broken, rows = 0, [0, 0, 1, mechanism.universe.size + 1]
-        for seed in range(10):
-            releases = [
-                mechanism(self.filled(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], rows[:3])
-            ]
-            payloads = {release.to_payload() for release in releases}
+        rows = [0, 0, 1, mechanism.universe.size + 1]
+
+        def broken(seed: int) -> bool:
+            releases = [mechanism(self.filled(data), seeded_source(seed)) for data in (rows, rows[::-1], rows[:3])]
             counts = releases[0].counts.tolist()
-            broken += len(payloads) != 1 or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
-        yield Finding("coupled", "order of rows, items outside", "violations", 0, broken, 10)
+            same = len({release.to_payload() for release in releases}) == 1
+            return not same or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
+
+        yield violations("coupled", "order of rows, items outside", map(broken, range(10)))
 
     def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
         """Less noise, none where there is nothing, and noise for one item of several."""
@@ -373,11 +376,7 @@ row(
 )
 row(
     ChosenDistinct,
-    lambda: (
-        ChosenDistinct(_PURE),
-        ChosenDistinct(_RHO),
-        ChosenDistinct(Budget(0.5, 1e-6)),
-    ),
+    lambda: (ChosenDistinct(_PURE), ChosenDistinct(_RHO), ChosenDistinct(Budget(0.5, 1e-6))),
     ChoiceAudit(),
 )
 row(
@@ -392,46 +391,92 @@ row(
 )
 
 
-# ---- quantiles: a tree of noisy counts over a public range -----------------------------------------------------------
+# ---- quantiles: a tree of noisy counts over a public range, and recursive choices with a tree around them ------------
 
 
 Values = Sequence[tuple[int, float]]
 """Whose row it is, and its value."""
 
 
-def _counts(mechanism: QuantileTree | QuantileChoice, rows: Values) -> Any:
-    values = np.array([value for _, value in rows], np.float64)
-    people = None if mechanism.max_rows is None else np.array([person for person, _ in rows], np.int64)
-    return mechanism.counts(mechanism.grid.places(values), people)
+class QuantilesAudit(ShiftAudit):
+    """What is checked of quantiles, however they are found."""
 
+    def held(self, mechanism: Any, rows: Values) -> Any:
+        """What each bin holds of some rows, as the mechanism takes it."""
+        values = np.array([value for _, value in rows], np.float64)
+        people = None if mechanism.max_rows is None else np.array([person for person, _ in rows], np.int64)
+        return mechanism.counts(mechanism.grid.places(values), people)
 
-def _change(mechanism: QuantileTree, before: Values, unit: Values) -> Any:
-    """By how much one more unit moves each node."""
-    nodes = [mechanism.nodes(_counts(mechanism, rows)) for rows in (before, [*before, *unit])]
-    return np.abs(nodes[1] - nodes[0])
-
-
-class QuantileAudit(ShiftAudit):
-    """The four checks of quantiles by a tree."""
-
-    def structure(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
-        """All small data: one more row, or person with several, moves each level by at most the height, in sum."""
-        grid, levels = mechanism.grid, mechanism.tree.levels
+    def small(self, mechanism: Any, longest: int) -> Iterator[tuple[Values, Values]]:
+        """All small data, and the same with one unit more: a row, or a person with several."""
+        grid = mechanism.grid
         step = (grid.high - grid.low) / 3
         values = [grid.low - 100.0, grid.low, grid.low + step, grid.low + 2.2 * step, grid.high, grid.high * 7]
         units: list[list[tuple[int, float]]] = [[(9, value)] for value in values]
         if mechanism.max_rows is not None:
             units += [[(9, one), (9, two), (9, one), (9, 2.0)] for one, two in product(values, repeat=2)]
-        moved, squared, pairs = 0, 0, 0
-        for length in range(2 + effort.length):
+        for length in range(longest):
             for listed in product(values, repeat=length):
-                before: Values = [(place % 2, value) for place, value in enumerate(listed)]
-                for unit in units:
-                    change = _change(mechanism, before, unit)
-                    moved, pairs = max(moved, int(change.sum())), pairs + 1
-                    squared = max(squared, sum(int(one) ** 2 for one in change))
-        yield Finding("structure", "nodes, in sum", "sensitivity", levels * mechanism.height, moved, pairs)
-        yield Finding("structure", "squared length", "sensitivity", levels * mechanism.height**2, squared, pairs)
+                before = [(place % 2, value) for place, value in enumerate(listed)]
+                yield from ((before, [*before, *unit]) for unit in units)
+
+    def large(self, mechanism: Any, pairs: int) -> Iterator[tuple[Values, Values]]:
+        """The same for larger data."""
+        random, grid = np.random.default_rng(8), mechanism.grid
+        most = 1 if mechanism.max_rows is None else 9
+        for _ in range(pairs):
+            values = random.normal(grid.low, 2 * grid.high, size=20)
+            people = random.integers(0, 5, 20).tolist()
+            before = list(zip(people, values.tolist(), strict=True))
+            yield before, [*before, *((9, value) for value in (values[: random.integers(1, most + 1)] * 1.5).tolist())]
+
+    def outside(self, mechanism: Any) -> Finding:
+        """With equal noise: the order of rows changes nothing, and a value outside is worth the end of the range."""
+        grid = mechanism.grid
+        rows = [(0, grid.low), (1, grid.high), (1, grid.low + 0.4 * (grid.high - grid.low)), (2, grid.high)]
+        beyond = [(0, grid.low - 50.0), (1, grid.high * 9), *rows[2:3], (2, math.inf)]
+
+        def broken(seed: int) -> bool:
+            given = (self.held(mechanism, data) for data in (rows, rows[::-1], beyond))
+            answers = [mechanism(each, seeded_source(seed)) for each in given]
+            return len(set(answers)) != 1 or not answers[0].guarantee.seeded
+
+        return violations("coupled", "order of rows, values outside", map(broken, range(10)))
+
+    def not_cut(self, mechanism: Any, every_row: Callable[..., Any]) -> list[Twin]:
+        """Data that are not cut to the range, or to the rows of a person."""
+        grid = mechanism.grid
+        growing = _GrowingGrid(grid.low, grid.high, grid.bins)
+        twins = [twin(mechanism, "values are not cut", "coupled", grid=growing)]
+        if mechanism.max_rows is not None:
+            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=every_row))
+        return twins
+
+
+class _GrowingGrid(Grid):
+    """NOT PRIVATE: the range is that of the data, which nobody cut."""
+
+    def places(self, values: Any) -> Any:
+        if not len(values):
+            return super().places(values)
+        edges = np.linspace(min(self.low, values.min()), max(self.high, min(values.max(), 1e9)), self.bins + 1)
+        return np.searchsorted(edges[1:-1], values, side="right").astype(np.int32)
+
+
+class QuantileTreeAudit(QuantilesAudit):
+    """The four checks of quantiles by a tree."""
+
+    def _change(self, mechanism: QuantileTree, before: Values, after: Values) -> Any:
+        """By how much one more unit moves each node."""
+        return np.abs(np.subtract(*(mechanism.nodes(self.held(mechanism, rows)) for rows in (after, before))))
+
+    def structure(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
+        """All small data: one more row, or person with several, moves each level by at most the height, in sum."""
+        levels, height = mechanism.tree.levels, mechanism.height
+        moved = [self._change(mechanism, *pair) for pair in self.small(mechanism, 2 + effort.length)]
+        yield largest("structure", "nodes, in sum", levels * height, (int(each.sum()) for each in moved))
+        squares = (sum(int(one) ** 2 for one in each) for each in moved)
+        yield largest("structure", "squared length", levels * height**2, squares)
 
     def exact(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; what is published is a function of the noisy nodes alone."""
@@ -450,74 +495,29 @@ class QuantileAudit(ShiftAudit):
             asked += first.draws
         wrong += len(asked) != 12 or any(draw != asked[0] for draw in asked) or asked[0].size != tree.nodes
         yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
-        yield _shift_of_nodes(mechanism.budget, asked[0], tree.levels, mechanism.height)
+        yield shift_finding(mechanism.budget, asked[0], tree.levels, mechanism.height)
 
     def neighbours(self, mechanism: QuantileTree) -> tuple[Any, Any, Callable[[Any], float]]:
         """One unit alone: the nodes that it moves."""
-        with_unit = _counts(mechanism, [(5, mechanism.grid.low)] * (mechanism.max_rows or 1))
+        with_unit = self.held(mechanism, [(5, mechanism.grid.low)] * (mechanism.max_rows or 1))
         moved = mechanism.nodes(with_unit) > 0
-        return with_unit, _counts(mechanism, []), lambda noisy: float(noisy[moved].sum())
+        return with_unit, self.held(mechanism, []), lambda noisy: float(noisy[moved].sum())
 
     def coupled(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
-        """With equal noise: the order of rows changes nothing, and a value outside is worth the end of the range."""
-        grid, broken = mechanism.grid, 0
-        rows = [(0, grid.low), (1, grid.high), (1, grid.low + 0.4 * (grid.high - grid.low)), (2, grid.high)]
-        outside = [(0, grid.low - 50.0), (1, grid.high * 9), *rows[2:3], (2, math.inf)]
-        for seed in range(10):
-            answers = [mechanism(_counts(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], outside)]
-            broken += len(set(answers)) != 1 or not answers[0].guarantee.seeded
-        yield Finding("coupled", "order of rows, values outside", "violations", 0, broken, 10)
-        moved, pairs, most = 0, effort.large_pairs // 10, 1 if mechanism.max_rows is None else 9
-        random = np.random.default_rng(8)
-        for _ in range(pairs):
-            values = random.normal(grid.low, 2 * grid.high, size=20)
-            before: Values = [
-                (int(person), float(value)) for person, value in zip(random.integers(0, 5, 20), values, strict=True)
-            ]
-            unit: Values = [(9, float(value)) for value in values[: random.integers(1, most + 1)] * 1.5]
-            moved = max(moved, int(_change(mechanism, before, unit).sum()))
-        claimed = mechanism.tree.levels * mechanism.height
-        yield Finding("coupled", "one unit more", "sensitivity", claimed, moved, pairs)
+        """Order of rows and values outside; on larger data, by how much one unit moves the nodes."""
+        yield self.outside(mechanism)
+        pairs = self.large(mechanism, effort.large_pairs // 10)
+        moved = (int(self._change(mechanism, *pair).sum()) for pair in pairs)
+        yield largest("coupled", "one unit more", mechanism.tree.levels * mechanism.height, moved)
 
     def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
         """Less noise, noise for one level, and data that are not cut to the range, or to the rows of a person."""
-        grid = mechanism.grid
-        twins = [
-            half_the_noise(mechanism),
-            noise_for_one(mechanism, "noise for one level", mechanism.tree.levels),
-            twin(mechanism, "values are not cut", "coupled", grid=_GrowingGrid(grid.low, grid.high, grid.bins)),
-        ]
-        if mechanism.max_rows is not None:
-            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row))
-        return twins
 
+        def every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
+            return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * self.vote
 
-def _shift_of_nodes(budget: Budget, draw: Draw, levels: int, height: int) -> Finding:
-    """The loss of a unit that moves one node of every level by the height."""
-    if height == 1 or draw.law == "laplace" or budget.rho is not None:
-        return shift_finding(budget, draw, levels, height)
-    from scipy.special import log_ndtr
-
-    assert budget.epsilon is not None
-    # On so fine a lattice the law is that of Gaussian noise (docs/privacy/people.md, 3): mu-GDP.
-    mu = math.sqrt(levels) * height / float(draw.scale)
-    ratio = budget.epsilon / mu
-    lost = math.exp(log_ndtr(mu / 2 - ratio)) - math.exp(budget.epsilon + log_ndtr(-mu / 2 - ratio))
-    return Finding("exact", f"{levels} numbers moved by {height}", "delta", budget.delta, lost)
-
-
-class _GrowingGrid(Grid):
-    """NOT PRIVATE: the range is that of the data, which nobody cut."""
-
-    def places(self, values: Any) -> Any:
-        if not len(values):
-            return super().places(values)
-        edges = np.linspace(min(self.low, values.min()), max(self.high, min(values.max(), 1e9)), self.bins + 1)
-        return np.searchsorted(edges[1:-1], values, side="right").astype(np.int32)
-
-
-def _every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
-    return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * self.vote
+        one_level = noise_for_one(mechanism, "noise for one level", mechanism.tree.levels)
+        return [half_the_noise(mechanism), one_level, *self.not_cut(mechanism, every_row)]
 
 
 row(
@@ -529,11 +529,8 @@ row(
         QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
         QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
     ),
-    QuantileAudit(),
+    QuantileTreeAudit(),
 )
-
-
-# ---- quantiles by recursive choice: the law of what is chosen, and the tree around it --------------------------------
 
 
 def choice_law(mechanism: QuantileChoice, found: Found) -> dict[tuple[int, ...], float]:
@@ -586,49 +583,36 @@ def choice_neighbours(mechanism: QuantileChoice, masses: Sequence[int]) -> Itera
     for listed in product(masses, repeat=bins):
         for unit in units:
             before = np.array(listed, np.int64) * height
-            after = before + np.array(unit, np.int64)
-            pair = [Found(np.flatnonzero(held), held[held > 0]) for held in (before, after)]
-            yield pair[0], pair[1]
+            yield _found(before), _found(before + np.array(unit, np.int64))
 
 
-def _masses(mechanism: QuantileChoice, rows: Values) -> Any:
-    """What each bin holds, densely."""
-    found = _counts(mechanism, rows)
-    held = np.zeros(mechanism.grid.bins, np.int64)
-    held[found.bins] = found.masses
-    return held
+def _found(held: Any) -> Found:
+    return Found(np.flatnonzero(held), held[held > 0])
 
 
-class QuantileChoiceAudit(ShiftAudit):
+class QuantileChoiceAudit(QuantilesAudit):
     """The four checks of quantiles by recursive choice."""
+
+    def _both(self, mechanism: QuantileChoice, pair: tuple[Values, Values]) -> tuple[Found, Found, int]:
+        """What is found without and with a unit, and the mass that it adds."""
+        before, after = (self.held(mechanism, rows) for rows in pair)
+        dense = np.zeros((2, mechanism.grid.bins), np.int64)
+        for held, found in zip(dense, (before, after), strict=True):
+            held[found.bins] = found.masses
+        return before, after, int(np.abs(dense[1] - dense[0]).sum())
 
     def structure(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
         """All small data: one more unit adds its mass, and no more; so do the nodes over cells, at every level."""
-        grid = mechanism.grid
-        low, high = 0.0, float(grid.bins)
-        values = [low - 100.0, low, low + 0.4 * high, high, high * 7]
-        units: list[list[tuple[int, float]]] = [[(9, value)] for value in values]
-        if mechanism.max_rows is not None:
-            units += [[(9, one), (9, two), (9, one), (9, 2.0)] for one, two in product(values, repeat=2)]
-        many = len(mechanism.quantiles)
-        chosen = [tuple(sorted(parts)) for parts in product((0, grid.bins * mechanism.parts // 2), repeat=many)]
-        moved, nodes, pairs = 0, 0, 0
-        for length in range(2 + effort.length):
-            for listed in product(values, repeat=length):
-                before: Values = [(place % 2, value) for place, value in enumerate(listed)]
-                for unit in units:
-                    held = [_masses(mechanism, rows) for rows in (before, [*before, *unit])]
-                    moved, pairs = max(moved, int(np.abs(held[1] - held[0]).sum())), pairs + 1
-                    for parts in chosen:
-                        ends = mechanism.boundaries(parts)
-                        cells = [
-                            mechanism.tree.counts(mechanism.in_cells(_counts(mechanism, rows), ends))
-                            for rows in (before, [*before, *unit])
-                        ]
-                        nodes = max(nodes, int(np.abs(cells[1] - cells[0]).sum()))
-        height = mechanism.height
-        yield Finding("structure", "what a unit adds", "sensitivity", height, moved, pairs)
-        yield Finding("structure", "nodes, in sum", "sensitivity", mechanism.tree.levels * height, nodes, pairs)
+        many, middle = len(mechanism.quantiles), mechanism.grid.bins * mechanism.parts // 2
+        ends = [mechanism.boundaries(tuple(sorted(parts))) for parts in product((0, middle), repeat=many)]
+        found = [self._both(mechanism, pair) for pair in self.small(mechanism, 2 + effort.length)]
+        yield largest("structure", "what a unit adds", mechanism.height, (added for _, _, added in found))
+
+        def nodes(found: Found, end: Any) -> Any:
+            return mechanism.tree.counts(mechanism.in_cells(found, end))
+
+        moved = (max(int(np.abs(nodes(b, e) - nodes(a, e)).sum()) for e in ends) for a, b, _ in found)
+        yield largest("structure", "nodes, in sum", mechanism.tree.levels * mechanism.height, moved)
 
     def exact(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
         """The law of what is chosen over all neighbours, and the shift behind the noise of the tree."""
@@ -636,28 +620,24 @@ class QuantileChoiceAudit(ShiftAudit):
         for seed in range(6):
             source = ScriptedSource(0, np.random.default_rng(seed).integers(-3, 3, 50).tolist())
             held = np.random.default_rng(seed).integers(0, 30, mechanism.grid.bins) * mechanism.height
-            found = Found(np.flatnonzero(held), held[held > 0])
-            answer = mechanism(found, source)
+            answer = mechanism(_found(held), source)
             wrong += not all(row.lower <= row.value <= row.upper for row in answer)
             asked += source.draws
         wrong += len(asked) != 6 or any(draw != asked[0] for draw in asked) or asked[0].size != mechanism.tree.nodes
         yield Finding("exact", "one noise for every node of the tree", "violations", 0, wrong)
-        pairs = [*choice_neighbours(mechanism, (0, 1, 3, 40) if mechanism.grid.bins < 4 else (0, 2, 40))]
-        lost = max(choice_loss(mechanism, *pair) for pair in pairs)
-        rho = budget.rho is not None
-        of_choices = float(sum(each**2 / 8 if rho else each for each in mechanism.epsilons))
-        kind = "rho" if rho else "epsilon"
-        yield Finding("exact", "what is chosen", kind, of_choices * (1.0 + 1e-9), lost, len(pairs))
+        pairs = choice_neighbours(mechanism, (0, 1, 3, 40) if mechanism.grid.bins < 4 else (0, 2, 40))
+        lost = (choice_loss(mechanism, *pair) for pair in pairs)
+        kind = "epsilon" if budget.rho is None else "rho"
+        of_choices = float(sum(each if budget.rho is None else each**2 / 8 for each in mechanism.epsilons))
+        yield largest("exact", "what is chosen", of_choices * (1.0 + 1e-9), lost, kind)
         # The tree has what the choices leave.
-        draw, levels, height = asked[0], mechanism.tree.levels, mechanism.height
         left = float(budget.rho or budget.epsilon or 0.0) - of_choices
-        if rho:
-            distance = math.sqrt(levels) * height if draw.law == "gaussian" else levels * height
-            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), (distance / float(draw.scale)) ** 2 / 2.0)
-        elif draw.law == "laplace":
-            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), float(levels * height / draw.scale))
+        rest = Budget(max(left, 1e-9), budget.delta) if budget.rho is None else budget
+        quantity, of_tree = shift_loss(rest, asked[0], mechanism.tree.levels, mechanism.height)
+        if quantity == kind:
+            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), of_tree)
         else:
-            yield _shift_of_nodes(Budget(max(left, 1e-9), budget.delta), draw, levels, height)
+            yield shift_finding(rest, asked[0], mechanism.tree.levels, mechanism.height)
 
     def neighbours(self, mechanism: QuantileChoice) -> tuple[Any, Any, Callable[[Any], float]]:
         """One unit alone, in the last bin: which parts are chosen."""
@@ -667,39 +647,20 @@ class QuantileChoiceAudit(ShiftAudit):
 
     def coupled(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
         """The order of rows, values outside; on larger data, by how much one unit moves the exponents of a choice."""
-        grid, broken = mechanism.grid, 0
-        high = float(grid.bins)
-        rows = [(0, 0.0), (1, high), (1, 0.4 * high), (2, high)]
-        outside = [(0, -50.0), (1, high * 9), *rows[2:3], (2, math.inf)]
-        for seed in range(10):
-            answers = [mechanism(_counts(mechanism, data), seeded_source(seed)) for data in (rows, rows[::-1], outside)]
-            broken += len(set(answers)) != 1 or not answers[0].guarantee.seeded
-        yield Finding("coupled", "order of rows, values outside", "violations", 0, broken, 10)
-        moved, added, pairs, most = 0.0, 0, effort.large_pairs // 20, 1 if mechanism.max_rows is None else 9
-        random = np.random.default_rng(8)
-        for _ in range(pairs):
-            values = random.normal(0.0, 2 * high, size=20)
-            before: Values = [
-                (int(person), float(value)) for person, value in zip(random.integers(0, 5, 20), values, strict=True)
-            ]
-            unit: Values = [(9, float(value)) for value in values[: random.integers(1, most + 1)] * 1.5]
-            held = [_masses(mechanism, data) for data in (before, [*before, *unit])]
-            added = max(added, int(np.abs(held[1] - held[0]).sum()))
-            node = mechanism.root()
-            one, two = (mechanism.exponents(_counts(mechanism, data), node) for data in (before, [*before, *unit]))
-            change = [float(b - a) for a, b in zip(one, two, strict=True)]
-            moved = max(moved, (max(change) - min(change)) / float(mechanism.epsilons[0]))
-        yield Finding("coupled", "one unit more", "sensitivity", mechanism.height, added, pairs)
-        yield Finding(
-            "coupled", "range of the exponents, in epsilon of a level", "sensitivity", 1.0 + 1e-9, moved, pairs
-        )
+        yield self.outside(mechanism)
+        found = [self._both(mechanism, pair) for pair in self.large(mechanism, effort.large_pairs // 20)]
+        yield largest("coupled", "one unit more", mechanism.height, (added for _, _, added in found))
+
+        def moved(before: Found, after: Found) -> float:
+            both = (mechanism.exponents(held, mechanism.root()) for held in (before, after))
+            change = [float(b - a) for a, b in zip(*both, strict=True)]
+            return (max(change) - min(change)) / float(mechanism.epsilons[0])
+
+        check = "range of the exponents, in epsilon of a level"
+        yield largest("coupled", check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
 
     def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
         """Less noise, levels not paid for, sides that overlap, a sensitivity too small, data that are not cut."""
-        levels = mechanism.levels
-
-        def twice(self: QuantileChoice, node: ShareChoice) -> Any:
-            return 2 * QuantileChoice.rate(self, node)
 
         def overlapping(self: QuantileChoice, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
             sides = QuantileChoice.below(self, node, part)
@@ -712,32 +673,22 @@ class QuantileChoiceAudit(ShiftAudit):
             share = self.share_of(node)
             return self.epsilons[node.level] / (2 * min(share, 1 - share) * self.height)
 
-        twins = [
-            half_the_noise(mechanism),
-            twin(mechanism, "choices with half the noise", rate=twice),
-            twin(
-                mechanism,
-                "values are not cut",
-                "coupled",
-                grid=_GrowingGrid(0, mechanism.grid.bins, mechanism.grid.bins),
-            ),
-        ]
-        if levels > 1:
-            whole = tuple(levels * each for each in mechanism.epsilons)
+        def every_row(self: QuantileChoice, places: Any, people: Any = None) -> Any:
+            bins, rows = np.unique(places, return_counts=True)
+            return Found(bins.astype(np.int64), rows.astype(np.int64) * self.vote)
+
+        twice = lambda self, node: 2 * QuantileChoice.rate(self, node)  # noqa: E731
+        twins = [half_the_noise(mechanism), twin(mechanism, "choices with half the noise", rate=twice)]
+        twins += self.not_cut(mechanism, every_row)
+        if mechanism.levels > 1:
+            whole = tuple(mechanism.levels * each for each in mechanism.epsilons)
             twins.append(twin(mechanism, "the epsilon of all levels for each", epsilons=whole))
         if len(mechanism.quantiles) > 2:
             twins.append(twin(mechanism, "both sides look at everything", below=overlapping))
         if len(mechanism.quantiles) == 1 and mechanism.share_of(mechanism.root()) != Fraction(1, 2):
             twins.append(twin(mechanism, "the score of a median for every share", rate=too_small))
             twins.append(twin(mechanism, "min(q, 1-q) in place of max", rate=smaller_side))
-        if mechanism.max_rows is not None:
-            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=_every_row_chosen))
         return twins
-
-
-def _every_row_chosen(self: QuantileChoice, places: Any, people: Any = None) -> Any:
-    bins, rows = np.unique(places, return_counts=True)
-    return Found(bins.astype(np.int64), rows.astype(np.int64) * self.vote)
 
 
 row(
@@ -963,16 +914,6 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
     tails = np.array([_tail((n - 1.0) / second) for n in np.interp(fine, levels, needed)])
     inside = float(np.sum((beyond[:-1] - beyond[1:]) * (tails[:-1] + tails[1:]) / 2.0))
     return _tail((cut - 1) / sigma) + inside + (1.0 - float(beyond[0])) * float(tails[0])
-
-
-def _tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2.0))
-
-
-def _gaussian_delta(epsilon: float, mu: float) -> float:
-    if mu == 0.0:
-        return max(0.0, -math.expm1(epsilon))
-    return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
 
 
 def _bounds(mechanism: PersonVectors) -> list[Unit]:

@@ -39,10 +39,12 @@ __all__ = [
     "check",
     "claim",
     "examples",
+    "largest",
     "register",
     "row",
     "run",
     "twin",
+    "violations",
 ]
 
 _ROWS = (
@@ -234,6 +236,20 @@ class AuditReport:
             how = f"caught by {twin.caught_by.kind}" if twin.caught_by else "NOT CAUGHT"
             lines.append(f"  {'ok    ' if twin.caught else 'FAILED'} sabotage: {twin.name}: {how}")
         return "\n".join(lines)
+
+
+def largest(
+    kind: str, check: str, claimed: float, moved: Iterable[float], quantity: str = "sensitivity", detail: str = ""
+) -> Finding:
+    """The largest of what neighbours move, one number a pair, against what is claimed."""
+    found = [*moved]
+    return Finding(kind, check, quantity, claimed, max(found, default=0), len(found), detail)
+
+
+def violations(kind: str, check: str, wrong: Iterable[float], pairs: int | None = None, detail: str = "") -> Finding:
+    """How much is wrong, which must be nothing: one number (or yes or no) for all that was tried."""
+    found = [*wrong]
+    return Finding(kind, check, "violations", 0, sum(found), len(found) if pairs is None else pairs, detail)
 
 
 def _finite(value: Any) -> Any:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import statistics
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,7 +27,6 @@ from discreet.multiparty import Separation, Stream
 from discreet.multiparty.party_seam import Packet
 from discreet.noise import RandomSource
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
-from discreet.pan.ladder import ladder_weights
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, User
 from discreet.published import (
@@ -45,14 +42,11 @@ from discreet.published import (
     TrackedOracle,
 )
 from discreet.published.private_misra_gries import pmg_threshold
-from discreet.published.private_space_saving import space_saving_paper_margin
-from discreet.releases.error_model import Noise
 from discreet_audit.central import (
     CellsAudit,
     CounterAudit,
     EntriesAudit,
     half_the_noise,
-    largest_untracked,
     leaked_order,
     public_length,
     several,
@@ -78,15 +72,8 @@ from discreet_audit.multiparty import (
 )
 from discreet_audit.multiparty_transcripts import StreamAudit, Transcript, stream_loss, stream_transcript
 from discreet_audit.pan import (
-    Cell,
     History,
-    Law,
-    Model,
-    State,
-    bit_cell,
-    counter_cell,
     models_of,
-    product_cell,
     worst_loss,
 )
 from discreet_audit.statistical import proved
@@ -591,246 +578,6 @@ row(
 )
 
 
-# ---- [SS] Algorithms 3 and 5 and appendix B as printed. NOT PRIVATE --------------------------------------------------
-
-
-GAMMA_OF_SECTION_4_3 = 89.87
-"""For epsilon 0.1 and delta 0.001, as printed."""
-
-_ROWS = 3
-Place = tuple[str, int]
-
-
-def printed_cut_of_algorithm_3(epsilon: float, delta: float, *, blanks: bool = False) -> float:
-    """A lower bound of delta of the cut max{|X|/k - gamma, |X|/k~ + 1 + gamma}, k = 2 and k~ = 4, on one pair.
-
-    X has two items at the whole number below its cut, a third one with the rest, and b once; X' has no b. |X| counts
-    events, or, with `blanks`, ticks: a removed event leaves a blank one. Noise is discrete and shown is what is larger
-    than the cut. Where the cuts of the two are apart, the lower one lets a value pass that the other never shows.
-    """
-    n, gamma, q = 200, math.log(2.0 / delta) / epsilon, math.exp(-epsilon)
-
-    def least(length: int) -> int:  # the smallest whole number above the cut
-        return math.floor(max(length / 2 - gamma, length / 4 + 1 + gamma)) + 1
-
-    cut, other = least(n), least(n if blanks else n - 1)
-    at = cut - 1
-    assert 2 * at < n - 1
-    between = (1 - q) / (1 + q) if other == at else 0.0  # one of the two has exactly the value at
-    alone = q ** (cut - 1) / (1 + q)  # b, which only X has, passes
-    return max(alone, 1.0 - (1.0 - between) ** 2)
-
-
-class _ChosenCells:
-    """A CountSketch of three rows whose hash functions are tables: other items have cells and signs + of their own.
-
-    It tracks `k` items with exact estimates, as Algorithm 4 does.
-    """
-
-    def __init__(self, k: int, places: dict[tuple[int, str], Place]) -> None:
-        self._k, self._places = k, places
-        self._cells: Counter[tuple[int, str]] = Counter()
-        self._truth: Counter[str] = Counter()
-        self.tracked: dict[str, float] = {}
-
-    def _place(self, row: int, item: str) -> Place:
-        return self._places.get((row, item), (item, 1))
-
-    def estimate(self, item: str) -> float:
-        places = (self._place(row, item) for row in range(_ROWS))
-        return statistics.median(sign * self._cells[row, cell] for row, (cell, sign) in enumerate(places))
-
-    def update(self, stream: Iterable[str]) -> None:
-        for item in stream:
-            self._truth[item] += 1
-            for place in range(_ROWS):
-                cell, sign = self._place(place, item)
-                self._cells[place, cell] += sign
-            estimate = self.estimate(item)
-            if item not in self.tracked and len(self.tracked) == self._k:
-                least = min(self.tracked, key=lambda kept: self.tracked[kept])
-                if estimate <= self.tracked[least]:
-                    continue
-                del self.tracked[least]
-            self.tracked[item] = estimate
-
-    def error(self) -> int:
-        """g: no estimate errs by more at any time, since two rows of every item have no more beside it at the end."""
-        worst = 0
-        for item in self._truth:
-            beside = [
-                sum(
-                    count
-                    for other, count in self._truth.items()
-                    if other != item and self._place(row, other)[0] == self._place(row, item)[0]
-                )
-                for row in range(_ROWS)
-            ]
-            worst = max(worst, sorted(beside)[1])
-        return worst
-
-
-def printed_cut_of_algorithm_5(epsilon: float, delta: float, *, corrected: bool = False) -> float:
-    """The chance that x is published in one stream; in the stream with one x fewer it is not tracked, and never is.
-
-    x arrives when collisions push its estimate down, so that one x decides whether it is tracked; later ones push it
-    up. All errors are within the envelope. The printed cut T/k + 2 gamma_1 + gamma_2, with gamma_2 = -gamma_1 negative,
-    is below its final estimate; the right one, with -gamma_2 (here with the tighter bound of
-    `largest_untracked`), is above.
-    """
-    few = [f"z{i}" for i in range(10)]
-    light = [f"late{i}" for i in range(41)]
-    places: dict[tuple[int, str], Place] = {
-        (0, "x"): ("a", -1),
-        (1, "x"): ("b", 1),
-        (2, "x"): ("B", 1),
-        (2, "early"): ("B", -1),
-        **{(2, item): ("B", 1) for item in light},
-        **{(row, item): ("a", 1) for row in (1, 2) for item in few},
-    }
-    k, runs = 12, []
-    for arrivals in (401, 400):
-        stream = (
-            ["a"] * 200 + ["early"] * 210 + few + ["x"] * arrivals + ["b"] * 200 + [i for i in light for _ in range(10)]
-        )
-        sketch = _ChosenCells(k, places)
-        sketch.update(stream)
-        runs.append((sketch, len(stream)))
-    (sketch, n), (other, _) = runs
-    assert "x" in sketch.tracked
-    assert "x" not in other.tracked
-    g = sketch.error()
-    # Appendix B: noise of scale 2 d/epsilon on every cell, psi = 2 d/epsilon ln(4 k/delta)
-    scale = Fraction(2 * _ROWS) / Fraction(epsilon)
-    psi = math.ceil(float(scale) * math.log(4 * k / delta))
-    cut = largest_untracked(n, k, g, median=True) + psi if corrected else n // k + 2 * (g + psi) - (g + psi)
-    p = Noise("laplace", scale).upper_tail(cut - int(sketch.estimate("x")))
-    return 3 * p**2 - 2 * p**3  # at least two of three rows
-
-
-def cut_from_the_second_moment(epsilon: float, *, corrected: bool = False) -> float:
-    """The hockey-stick divergence of two streams whose cut was computed from their own second moments F2.
-
-    One row without collisions, a public length n, the cut n/k + 3 sqrt(F2/w) with k = 4 and w = 64. The streams have f
-    or f - 1 events of one item. Another has c events; where it stands at the lower of the two cuts only one of them can
-    show it with that count. A cut by the length alone (`corrected`) is the same for both.
-    """
-    worst, noise = 0.0, Noise("laplace", 1 / Fraction(epsilon))
-    for f in range(50, 100):
-        for c in range(50, 100):
-            share = (f + c) / 4
-            moments = (0, 0) if corrected else (f * f + c * c, (f - 1) ** 2 + c * c)
-            low, high = sorted(math.ceil(share + 3 * math.sqrt(moment / 64)) for moment in moments)
-            worst = max(worst, noise.upper_tail(low - c) - noise.upper_tail(high - c))
-    return worst
-
-
-# ---- the pan-private estimators as [PAN] prints them. NOT PRIVATE ----------------------------------------------------
-# Each is the exact law of one element's cells and of the output, for `pan.worst_loss`.
-
-
-Vector = npt.NDArray[np.float64]
-
-
-def density_noise_after_rescaling(epsilon: float, *, before: bool = False) -> Model:
-    """Section 3: 4 (theta - 1/2)/eps + Lap(1/(eps m)), which claims 2 eps; `before` has the noise on theta.
-
-    In units of 1/m: one element moves the output by 4/eps, and the noise has scale 1/eps.
-    """
-    return cropped_mean_noise_after_rescaling(epsilon, 1, before=before)
-
-
-def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> Model:
-    """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps."""
-    factor = 4 * t / epsilon
-    scale = factor / epsilon if before else t / epsilon
-    return Model(bit_cell(0.5, 0.5 + epsilon / 4, t), lambda state: (factor * state[1],), (scale,), 1)
-
-
-def heavy_hitters_noise_for_one_table(
-    epsilon: float, rungs: Sequence[int], *, only_one: bool = True, all_tables: bool = False
-) -> Model:
-    """Figure 3, step 4: v' + Lap(1/(eps m)), which claims eps (1 + tables); `all_tables` has noise for every table."""
-    values = [float(t) for t in rungs]
-    printed = ladder_weights(values, 1, only_one)
-    weights = [4 * t * w / epsilon for t, w in zip(values, printed, strict=True)]
-    scale = (sum(map(abs, weights)) if all_tables else 1.0) / epsilon
-    cell = product_cell(*(bit_cell(0.5, 0.5 + epsilon / 4, t) for t in rungs))
-
-    def statistic(state: State) -> tuple[float, ...]:
-        return (math.fsum(w * part[1] for w, part in zip(weights, state, strict=True)),)
-
-    return Model(cell, statistic, (scale,), 1)
-
-
-def fraction_of_one_interval(rungs: Sequence[float], k: int, count: float, *, corrected: bool = False) -> float:
-    """What step 4 of Figure 3 publishes for elements that all occurred `count` times, without any noise."""
-    weights = ladder_weights(list(rungs), k, only_one=not corrected)
-    return math.fsum(w * min(count, t) for w, t in zip(weights, rungs, strict=True))
-
-
-def _printed_shift(epsilon: float, k: int) -> list[float]:
-    terms = [math.exp(-epsilon * i / (k - 1)) for i in range(k)]
-    return [term / math.fsum(terms) for term in terms]
-
-
-def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> Model:
-    """Figure 5: Lap(1/(eps m)) on every fraction, which claims 2 eps; `both` has noise for the two that move."""
-    scales = ((2.0 if both else 1.0) / epsilon,) * k
-    cell = counter_cell(_printed_shift(epsilon, k))
-    return Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, 1)
-
-
-def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
-    """The fractions that Figure 5 finds when there is no noise at all: the matrix has shift(i + j) for shift(i - j)."""
-    k, sign = len(fractions), -1 if corrected else 1
-    shift = [Fraction(chance) for chance in _printed_shift(epsilon, k)]
-    given = [Fraction(f) for f in fractions]
-    entries = [sum((shift[(i - j) % k] * given[j] for j in range(k)), Fraction(0)) for i in range(k)]
-    # Solved in exact fractions: in floating point the right matrix would leave a residue, too.
-    rows = [[*(shift[(i + sign * j) % k] for j in range(k)), entries[i]] for i in range(k)]
-    for column in range(k):
-        pivot = next(i for i in range(column, k) if rows[i][column])
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        rows[column] = [x / rows[column][column] for x in rows[column]]
-        for i in set(range(k)) - {column}:
-            rows[i] = [x - rows[i][column] * y for x, y in zip(rows[i], rows[column], strict=True)]
-    return np.array([float(row[-1]) for row in rows])
-
-
-def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> Model:
-    """Theorem 5.1: a counter modulo each of several primes, each with all of eps (`shared`: with its part of it)."""
-    each = epsilon / len(moduli) if shared else epsilon
-    cell = product_cell(*(counter_cell(_printed_shift(each, k)) for k in moduli))
-    return Model(cell, lambda state: (0.0,), (1.0,), 1)
-
-
-def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> Model:
-    """Section 3, "similar ideas can be used": after an announced intrusion the cropped mean's counters stay."""
-    good = bit_cell(0.5, 0.5 + epsilon / 4, t)
-
-    def announce(state: State) -> Law:
-        law: Law = {}
-        for (_, bit, rounds), p in good.announce(state).items():
-            after = (state[0], bit, rounds)
-            law[after] = law.get(after, 0.0) + p
-        return law
-
-    cell = good if corrected else Cell(good.start, good.occur, announce)
-    return Model(cell, lambda state: (float(state[1]),), (1 / epsilon,), 1)
-
-
-def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> Model:
-    """A table whose entries are drawn when their element first comes, as a dictionary would do."""
-    drawn = bit_cell(0.5, 0.5 + epsilon / 4)
-
-    def occur(state: State) -> Law:
-        return drawn.occur((0, 0, 0))
-
-    cell = drawn if corrected else Cell({None: 1.0}, occur, drawn.announce)
-    return Model(cell, lambda state: (0.0,), (1.0,), 1)
-
-
 # ---- what the papers' versions lose as printed, beside what ours lose: `discreet audit --corrections` ----------------
 
 
@@ -868,65 +615,39 @@ class Correction:
         return self.ours <= self.claimed * (1 + 1e-9) + 1e-12 < self.literal
 
 
-def _table_loss(model: Model, frames: list[History] = LOOKS, most: int = 3) -> float:
-    return worst_loss(model, frames, most)[0]
+def _printed(where: str, what: str, quantity: str, claimed: float, literal: float, ours: float) -> Correction:
+    """A version as printed that has no code here: tests/reference/printed.py has its law, and a test these numbers."""
+    return Correction(where, what, "number" if quantity == "error" else "privacy", quantity, claimed, literal, ours)
 
 
 def _of(estimator: Any, frames: list[History] = LOOKS, most: int = 3) -> float:
-    return max(_table_loss(model, frames, most) for model in models_of(estimator, 1))
+    return max(worst_loss(model, frames, most)[0] for model in models_of(estimator, 1))
 
 
 def _pan() -> Iterator[Correction]:
-    def row(where: str, what: str, claimed: float, literal: float, ours: float, *, kind: str = "privacy") -> Correction:
-        return Correction(
-            f"[PAN] {where}", what, kind, "epsilon" if kind == "privacy" else "error", claimed, literal, ours
-        )
-
-    eps = 0.1
-    after, budget = density_noise_after_rescaling(eps), Budget(2 * eps)
-    yield row(
-        "section 3", "density: noise after rescaling", 2 * eps, _table_loss(after), _of(Density(3, budget=budget))
-    )
-    after = cropped_mean_noise_after_rescaling(eps, 4)
-    ours = _of(CroppedMean(3, 4, budget=budget))
-    yield row("Figure 2", "cropped mean, t = 4: noise after rescaling", 2 * eps, _table_loss(after), ours)
-    rungs = (1, 2, 4)
-    one = heavy_hitters_noise_for_one_table(eps, rungs)
-    ladder = HeavyFraction(3, 1, budget=Budget(eps * (1 + len(rungs))), method="ladder", max_count=4)
-    yield row(
-        "Figure 3",
-        "heavy hitters, 3 tables: noise for one",
-        eps * 4,
-        _table_loss(one, LOOKS[:1], 1),
-        _of(ladder, LOOKS[:1], 1),
-    )
-    heights = [1.0, 2.0, 4.0, 8.0, 16.0]
-    found = [fraction_of_one_interval(heights, 2, 12, corrected=fixed) for fixed in (False, True)]
-    errors = [abs(value - 1.0) for value in found]
-    yield row("Figure 3", "one interval for all heavy hitters (k = 2, all occur 12 times)", 0, *errors, kind="number")
+    eps, few = 0.1, partial(_printed, "[PAN] Figure 3")
+    ours = _of(Density(3, budget=Budget(2 * eps)))
+    rescaled = 3.4233717647227233
+    yield _printed("[PAN] section 3", "density: noise after rescaling", "epsilon", 2 * eps, rescaled, ours)
+    ours, what = _of(CroppedMean(3, 4, budget=Budget(2 * eps))), "cropped mean, t = 4: noise after rescaling"
+    yield _printed("[PAN] Figure 2", what, "epsilon", 2 * eps, rescaled, ours)
+    ladder = HeavyFraction(3, 1, budget=Budget(eps * 4), method="ladder", max_count=4)
+    ours = _of(ladder, LOOKS[:1], 1)
+    yield few("heavy hitters, 3 tables: noise for one", "epsilon", eps * 4, 70.01844225441425, ours)
+    yield few("one interval for all heavy hitters (k = 2, all occur 12 times)", "error", 0, 1.0, 0.0)
     eps = 0.5
-    single = modular_noise_for_one_residue(eps, 3)
     ours = _of(ModularIncidence(3, 3, budget=Budget(2 * eps), shift="paper"))
-    yield row("Theorem 5.2", "modular incidence, k = 3: noise for 1/m", 2 * eps, _table_loss(single), ours)
-    truth = [0.1, 0.6, 0.2, 0.1]
-    errors = [
-        float(np.abs(modular_matrix_as_printed(eps, truth, corrected=fixed) - truth).max()) for fixed in (False, True)
-    ]
-    yield row("Figure 5", "matrix of i + j in place of i - j (fractions 0.1, 0.6, 0.2, 0.1)", 0, *errors, kind="number")
-    eps = 1.0
-    apart = counters_that_do_not_share(eps, (2, 3, 5))
-    primes = _few_primes(eps)
-    ours = _of(primes, [("look",)], 6)
-    yield row("Theorem 5.1", "incidence: three counters, one look", eps, _table_loss(apart, [("look",)], 6), ours)
-    eps = 0.5
-    kept = bits_alone_rerandomised(eps, 3)
+    what = "modular incidence, k = 3: noise for 1/m"
+    yield _printed("[PAN] Theorem 5.2", what, "epsilon", 2 * eps, 1.5, ours)
+    what = "matrix of i + j in place of i - j (fractions 0.1, 0.6, 0.2, 0.1)"
+    yield _printed("[PAN] Figure 5", what, "error", 0, 0.5, 0.0)
+    ours = _of(_few_primes(1.0), [("look",)], 6)
+    yield _printed("[PAN] Theorem 5.1", "incidence: three counters, one look", "epsilon", 1.0, 3.0, ours)
     planned = CroppedMean(3, 3, budget=Budget(3 * eps), announced_intrusions=1, output_share=1 / 3)
-    frames: list[History] = [("announce", "look", "output")]
-    ours = _of(planned, frames, 2)
-    yield row("section 3", "announced intrusion: counters kept", 3 * eps, _table_loss(kept, frames, 2), ours)
-    lazy = entries_made_on_arrival(eps)
+    ours = _of(planned, [("announce", "look", "output")], 2)
+    yield _printed("[PAN] section 3", "announced intrusion: counters kept", "epsilon", 3 * eps, math.inf, ours)
     ours = _of(Density(3, budget=Budget(2 * eps), output_share=0.5), [("look",)])
-    yield row("section 3", "entries made when an element first comes", eps, _table_loss(lazy, [("look",)]), ours)
+    yield _printed("[PAN] section 3", "entries made when an element first comes", "epsilon", eps, math.inf, ours)
 
 
 def _few_primes(epsilon_state: float) -> Incidence:
@@ -974,17 +695,12 @@ def _central() -> Iterator[Correction]:
         # [LT] states the inequality, the threshold for dropped zeros and the number of counters right.
         kind = "misuse" if where.startswith("[LT]") else "privacy"
         yield Correction(where, what, kind, "delta", mechanism.guarantee.delta, literal, ours)
-    printed = [printed_cut_of_algorithm_3(1.0, 1e-6, blanks=blanks) for blanks in (False, True)]
-    yield Correction("[SS] Algorithm 3", "the printed cut, |X| counts events", "privacy", "delta", 1e-6, *printed)
-    gamma = math.log(2 / 1e-3) / 0.1
-    printed_gamma = GAMMA_OF_SECTION_4_3
-    off = [round(abs(value - gamma), 9) for value in (printed_gamma, space_saving_paper_margin(0.1, 1e-3))]
+    what = "the printed cut, |X| counts events"
+    yield _printed("[SS] Algorithm 3", what, "delta", 1e-6, 0.710682047485947, 8.890398251847183e-38)
     what = "gamma = ln(2/delta)/epsilon at epsilon 0.1, delta 0.001, printed as 89.87: off by"
-    yield Correction("[SS] section 4.3", what, "number", "error", 0.0, *off)
-    values = [printed_cut_of_algorithm_5(1.0, 1e-6, corrected=fixed) for fixed in (False, True)]
-    yield Correction("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "privacy", "delta", 1e-6, *values)
-    values = [cut_from_the_second_moment(1.0, corrected=fixed) for fixed in (False, True)]
-    yield Correction("[SS] appendix B", "envelope from the data's F2", "privacy", "delta", 1e-6, *values)
+    yield _printed("[SS] section 4.3", what, "error", 0.0, 13.860975405, 0.0)
+    yield _printed("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "delta", 1e-6, 1.0, 3.497981386106603e-31)
+    yield _printed("[SS] appendix B", "envelope from the data's F2", "delta", 1e-6, 0.4621171572604719, 0.0)
     d = 5
     yield Correction(
         "[SS] appendix B", "cells of 5 rows: l1-sensitivity", "waste", "sensitivity", 2.0 * d, 2.0 * d, float(d)

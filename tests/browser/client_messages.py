@@ -330,7 +330,7 @@ def main(path: Path) -> int:
         figures = (f"{one.pairs:,}", one.quantity, f"{one.claimed:.4g}", f"{one.measured:.4g}")
         rows.append([one.kind, one.check, *figures, "ok" if one.passed else "FAILED", one.detail])
     print_table(["kind", "check", "of", "quantity", "allowed", "found", "result", "detail"], rows, right=(2, 4, 5))
-    print(f"each bound from frequencies is wrong with a probability of {FALSE_ALARM:g} at most")
+    sys.stdout.write(f"each bound from frequencies is wrong with a probability of {FALSE_ALARM:g} at most\n")
     return int(not all(one.passed for one in found))
 
 

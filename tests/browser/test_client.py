@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.browser.client_messages import audit_messages
 
 import discreet as dc
-from tests.browser.client_messages import audit_messages
 
 
 def test_its_own_tests_pass(node, client):

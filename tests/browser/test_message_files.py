@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.browser.client_messages import audit_messages, main
 
 import discreet as dc
 from discreet.errors import DataError, ParameterError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch
 from discreet.published import MergedSketch
-from tests.browser.client_messages import audit_messages, main
 
 BUDGET, MANY = dc.Budget(1.0), 2500
 ROUNDS = {

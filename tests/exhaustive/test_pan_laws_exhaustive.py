@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import mpmath
 import pytest
+from tests.reference import printed
 
 import discreet as dc
 from discreet.pan.responses import ONE, Response
 from discreet.pan.window import Window
-from discreet_audit import papers
 from discreet_audit.pan import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
 
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
@@ -107,9 +107,9 @@ def test_two_unannounced_looks_separate_the_histories(name):
 
 def test_counters_that_survive_an_announcement_are_caught():
     """Re-randomising the bits alone, as PAN section 3 does for the density, does not carry over to the cropped mean."""
-    kept = papers.bits_alone_rerandomised(0.4, 3)
+    kept = printed.bits_alone_rerandomised(0.4, 3)
     assert loss_between(kept, ("announce", "look"), ("announce", 0, "look")) == math.inf
-    fresh = papers.bits_alone_rerandomised(0.4, 3, corrected=True)
+    fresh = printed.bits_alone_rerandomised(0.4, 3, corrected=True)
     assert loss_between(fresh, ("announce", "look"), ("announce", 0, "look")) <= 2 * 0.4
 
 
@@ -119,19 +119,19 @@ def test_counters_that_survive_an_announcement_are_caught():
 def test_density_noise_after_rescaling_is_caught():
     """PAN section 3: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
     epsilon = 0.1
-    after = papers.density_noise_after_rescaling(epsilon)
+    after = printed.density_noise_after_rescaling(epsilon)
     assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.424, abs=0.001)
     # The bit is seen as 0; x comes or not: the loss of the output alone, given the look.
     given = math.log((0.5 - epsilon / 4) + (0.5 + epsilon / 4) * math.exp(4))
     assert loss_between(after, ("look", "output"), ("look", 0, "output")) == pytest.approx(given)
-    assert worst_loss(papers.density_noise_after_rescaling(epsilon, before=True), ONE_LOOK)[0] <= 2 * epsilon
+    assert worst_loss(printed.density_noise_after_rescaling(epsilon, before=True), ONE_LOOK)[0] <= 2 * epsilon
 
 
 def test_cropped_mean_noise_after_rescaling_is_caught():
     epsilon, t = 0.1, 3
-    after = papers.cropped_mean_noise_after_rescaling(epsilon, t)
+    after = printed.cropped_mean_noise_after_rescaling(epsilon, t)
     assert worst_loss(after, ONE_LOOK, most=3)[0] > 3
-    before = papers.cropped_mean_noise_after_rescaling(epsilon, t, before=True)
+    before = printed.cropped_mean_noise_after_rescaling(epsilon, t, before=True)
     assert worst_loss(before, ONE_LOOK, most=3)[0] <= 2 * epsilon
 
 
@@ -166,25 +166,25 @@ def test_heavy_hitters_noise_for_one_table_is_caught(only_one):
     """PAN Figure 3, step 4: v + Lap(1/(eps m)) claims eps for the output; every table moves it, and far more."""
     epsilon, rungs = 0.1, (1, 2, 4)
     claimed = epsilon * (1 + len(rungs))
-    one = papers.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one)
+    one = printed.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one)
     assert worst_loss(one, [("look", "output")], most=1)[0] > 2 * claimed
-    every = papers.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one, all_tables=True)
+    every = printed.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one, all_tables=True)
     assert worst_loss(every, [("look", "output")], most=1)[0] <= claimed
 
 
 def test_a_single_interval_is_not_the_fraction_of_heavy_hitters():
     """Figure 3's step 4 misses whatever occurs more often than the interval; the sum from there up does not."""
     rungs = [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert papers.fraction_of_one_interval(rungs, 2, 12) == pytest.approx(0.0)
-    assert papers.fraction_of_one_interval(rungs, 2, 12, corrected=True) == pytest.approx(1.0)
+    assert printed.fraction_of_one_interval(rungs, 2, 12) == pytest.approx(0.0)
+    assert printed.fraction_of_one_interval(rungs, 2, 12, corrected=True) == pytest.approx(1.0)
 
 
 def test_mod_k_noise_for_sensitivity_one_is_caught():
     """PAN Figure 5: Lap(1/(eps m)) on every fraction, where two of them move."""
     epsilon, k = 0.5, 3
-    single = papers.modular_noise_for_one_residue(epsilon, k)
+    single = printed.modular_noise_for_one_residue(epsilon, k)
     assert worst_loss(single, ONE_LOOK, most=3)[0] == pytest.approx(3 * epsilon)
-    both = papers.modular_noise_for_one_residue(epsilon, k, both=True)
+    both = printed.modular_noise_for_one_residue(epsilon, k, both=True)
     assert worst_loss(both, ONE_LOOK, most=3)[0] == pytest.approx(2 * epsilon)
 
 
@@ -198,20 +198,20 @@ def test_the_matrix_of_figure_5_is_not_the_law_of_the_entries():
         for i in range(4):
             assert law[((i,),)] == pytest.approx(shift[(i - count) % 4], abs=1e-15)
     truth = [0.1, 0.6, 0.2, 0.1]
-    assert abs(papers.modular_matrix_as_printed(1.0, truth) - truth).max() > 0.4
-    assert abs(papers.modular_matrix_as_printed(1.0, truth, corrected=True) - truth).max() < 1e-12
+    assert abs(printed.modular_matrix_as_printed(1.0, truth) - truth).max() > 0.4
+    assert abs(printed.modular_matrix_as_printed(1.0, truth, corrected=True) - truth).max() < 1e-12
 
 
 def test_counters_that_do_not_share_the_budget_are_caught():
     """PAN Theorem 5.1 claims epsilon for several modular counters of the same element."""
     looks = [("look",)]
-    assert worst_loss(papers.counters_that_do_not_share(1.0, (2, 3)), looks, 3)[0] == pytest.approx(2.0)
-    assert worst_loss(papers.counters_that_do_not_share(1.0, (2, 3), shared=True), looks, 3)[0] <= 1 + 1e-9
+    assert worst_loss(printed.counters_that_do_not_share(1.0, (2, 3)), looks, 3)[0] == pytest.approx(2.0)
+    assert worst_loss(printed.counters_that_do_not_share(1.0, (2, 3), shared=True), looks, 3)[0] <= 1 + 1e-9
 
 
 def test_an_entry_made_when_its_element_first_comes_is_caught():
-    assert loss_between(papers.entries_made_on_arrival(0.4), ("look",), (0, "look")) == math.inf
-    drawn = papers.entries_made_on_arrival(0.4, corrected=True)
+    assert loss_between(printed.entries_made_on_arrival(0.4), ("look",), (0, "look")) == math.inf
+    drawn = printed.entries_made_on_arrival(0.4, corrected=True)
     assert loss_between(drawn, ("look",), (0, "look")) <= 0.4
 
 
