@@ -1297,7 +1297,6 @@ class CellsAudit(HistogramAudit):
         return min(effort.runs // 2, 5000)
 
     def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
-        """One item."""
         heavy = self.heavy(mechanism)
         yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
 
@@ -1332,7 +1331,6 @@ class LinearAudit(CellsAudit):
         return CountSketch if self.median else CountMin
 
     def filled(self, mechanism: Linear, stream: Sequence[int]) -> Any:
-        """The sketch of a stream."""
         sketch = self._empty(mechanism)
         sketch.update(np.asarray(stream, np.int64))
         return sketch
@@ -1352,7 +1350,6 @@ class LinearAudit(CellsAudit):
         return mechanism.depth, 1
 
     def too_short(self, mechanism: Linear, noise: NoiseLaw, length: NoiseLaw | None) -> float:
-        """The chance that the noisy length is below the true one."""
         summary = self.filled(mechanism, range(100))
         added = mechanism.noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
         if length is not None:
@@ -1388,7 +1385,6 @@ class LinearAudit(CellsAudit):
         return (1.0 if public else 2.0) * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
 
     def conforms(self, mechanism: Linear) -> int:
-        """Every cell gets its noise, and what is shown is what the cells say."""
         wrong = 0
         summary = self.filled(mechanism, [item for item in range(mechanism.capacity) for _ in range(3)])
         items = summary.not_private_counts().items.to_pylist()
@@ -1544,7 +1540,6 @@ class ShardedAudit(CounterAudit):
             yield Finding("exact", check, "delta", delta, worst, 2 * len(pairs))
 
     def conforms(self, mechanism: Any) -> tuple[int, int]:
-        """Runs the release itself with chosen noise around the cut of every shard."""
         k = min(mechanism.capacity, 8)
         items = [item for shard in range(mechanism.shards) for item in self._of_shard(mechanism, shard, k)]
         stream = [item for place, item in enumerate(items) for _ in range(place % 4 + 1)]
@@ -1581,7 +1576,6 @@ class ShardedAudit(CounterAudit):
         yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
 
     def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
-        """Summaries of large random neighbouring streams."""
         k, number = mechanism.capacity, max(20, effort.large_pairs // 5)
         length, items = min(20_000, max(1000, 20 * k)), 4 * k * mechanism.shards + 10
         return random_pairs(lambda: self.empty(mechanism), number, length, items)

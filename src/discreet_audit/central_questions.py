@@ -111,7 +111,6 @@ class ShiftAudit(Audit):
         raise NotImplementedError
 
     def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release."""
         source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
         draw = lambda data: mechanism.draw(data, source)  # noqa: E731
         yield proved(self.more, claim(mechanism), (first, second), draw, score, effort.runs)
@@ -309,7 +308,10 @@ class UniverseAudit(ShiftAudit):
         """All short streams: one more event, or a person's items, move so many counts by 1."""
         m, items = mechanism.changes, range(min(mechanism.universe.size, 3) + 2)  # two of them may be outside
         streams = (rows for length in range(3 + effort.length) for rows in product(items, repeat=length))
-        counts = lambda rows: mechanism.counts(self.filled(rows))  # noqa: E731
+
+        def counts(rows: Sequence[int]) -> Any:
+            return mechanism.counts(self.filled(rows))
+
         moved = [np.abs(counts((*rows, *more)) - counts(rows)) for rows in streams for more in combinations(items, m)]
         yield largest("structure", "counts that one unit moves", m, (int(each.sum()) for each in moved))
         yield largest("structure", "by how much", 1, (int(each.max()) for each in moved))
@@ -756,7 +758,6 @@ class _GivenNoise(ScriptedSource):
         self.steps: list[NoisySums] = []
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
-        """The noise that comes next."""
         self.each = np.atleast_1d(self.levels.pop(0) if self.levels else 0)
         noise = super().discrete_gaussian(sigma, size).view(_Noted)
         noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
@@ -916,11 +917,6 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
     return _tail((cut - 1) / sigma) + inside + (1.0 - float(beyond[0])) * float(tails[0])
 
 
-def _bounds(mechanism: PersonVectors) -> list[Unit]:
-    """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
-    return list(dict.fromkeys((mechanism.unit, User(1))))
-
-
 def held(mechanism: PersonVectors, people: People, seed: int, confidence: float) -> bool:
     """Whether the intervals of a seeded release contain what they are said to, all of them at once.
 
@@ -947,23 +943,38 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
 class _PeopleAudit(Audit):
     """The four checks."""
 
-    def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+    found = "listed"
+    """What must happen to the items of a person alone with probability delta at most."""
+
+    def listed(self, mechanism: Any, own: People, source: RandomSource) -> int:
+        """How many of the items of a person alone are."""
+        return len(mechanism(own, source))
+
+    def nobody(self, mechanism: Any) -> tuple[str, set[Any]]:
+        """What could be listed though nobody has it, and all that somebody has."""
+        return "items of nobody", {*_COMMON}
+
+    def bounds(self, mechanism: Any) -> list[Unit]:
+        """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
+        return list(dict.fromkeys((mechanism.unit, User(1))))
+
+    def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """All small data sets: one more person moves every sum by one length, and one bin by one."""
         sets = [["a"], ["b"], ["a", "b"], ["a", "b", "c"], ["c"] * 50 + ["a"]]
-        places, weights, worst, pairs = np.arange(3), np.array([300, 700, 1024]), 0.0, 0
-        for first, second, person in product(sets, repeat=3):
-            base = [["a", "b", "c"], first, second][: 1 + effort.length + 1]
-            before, after = (_listed(mechanism, data) for data in (base, [*base, person]))
-            pairs += 1
-            looked = after.discovery_weights(256) - before.discovery_weights(256)
-            aimed = after.aimed_weights(256, weights) - before.aimed_weights(256, weights)
-            counted = after.scaled_sums(places, weights, 900.0) - before.scaled_sums(places, weights, 900.0)
-            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, aimed, counted)))
-        yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
+        places, weights = np.arange(3), np.array([300, 700, 1024])
 
-    def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+        def answers(data: Sequence[Sequence[str]]) -> tuple[Counts, ...]:
+            people = _listed(mechanism, data)
+            aimed, counted = people.aimed_weights(256, weights), people.scaled_sums(places, weights, 900.0)
+            return people.discovery_weights(256), aimed, counted
+
+        pairs = _one_person_more(["a", "b", "c"], sets, effort)
+        moved = (_farthest(answers(before), answers(after)) for before, after in pairs)
+        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
+
+    def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """delta from the shifts, the noise and the cuts of the release itself."""
-        for bound in _bounds(mechanism):
+        for bound in self.bounds(mechanism):
             yield from self._exact(replace(mechanism, unit=bound))
 
     def _exact(self, mechanism: PersonVectors) -> Iterator[Finding]:
@@ -999,71 +1010,85 @@ class _PeopleAudit(Audit):
         with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
         return max(with_person, _gaussian_delta(epsilon + lost, mu))
 
-    def statistical(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release on one person alone: whatever it lists, it must list with probability delta."""
+    def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release on one person alone, and whether intervals miss no more often than stated."""
         source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
-        listed = sum(len(mechanism(own, source)) > 0 for _ in range(effort.runs))
-        low, _ = clopper_pearson(listed, effort.runs, 1e-7)
-        yield Finding("statistical", "a person alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
-        yield from self._coverage(mechanism, effort)
+        found = (self.listed(mechanism, own, source) > 0 for _ in range(effort.runs))
+        yield often(f"a person alone is {self.found}", mechanism.budget.delta, found, "delta")
+        data, stated, runs = _crowd(mechanism), 0.5, range(max(60, effort.runs // 100))
+        for bound in self.bounds(mechanism):
+            # Also where a bound of one item takes much of what people have.
+            missed = self.missed(replace(mechanism, unit=bound), data, stated)
+            of = f"intervals of {bound}" if len(self.bounds(mechanism)) > 1 else "intervals"
+            yield often(f"{of} that miss the truth", 1.0 - stated, map(missed, runs), "share of releases")
 
-    def _coverage(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        """Intervals miss no more often than stated; also where a bound of one item takes much of what people have."""
-        crowd, stated, runs = _listed(mechanism, _crowd(mechanism)), 0.5, max(60, effort.runs // 100)
-        for bound in _bounds(mechanism):
-            bounded = replace(mechanism, unit=bound)
-            missed = sum(not held(bounded, crowd, seed, stated) for seed in range(runs))
-            low, _ = clopper_pearson(missed, runs, 1e-7)
-            check = f"intervals of {bound} that miss the truth"
-            yield Finding("statistical", check, "share of releases", 1.0 - stated, low, runs)
+    def missed(self, mechanism: Any, data: Sequence[Sequence[str]], confidence: float) -> Callable[[int], bool]:
+        """Whether the intervals of a seeded release miss."""
+        crowd = _listed(mechanism, data)
+        return lambda seed: not held(mechanism, crowd, seed, confidence)
 
-    def coupled(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+    def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
-        random, broken = np.random.default_rng(1), 0
-        data = _crowd(mechanism)
+        random, data, (what, known) = np.random.default_rng(1), _crowd(mechanism), self.nobody(mechanism)
         shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
-        for seed in range(4):
-            first, second = (
-                {*mechanism(_listed(mechanism, people), seeded_source(seed)).items} for people in (data, shuffled)
-            )
-            broken += (not first <= {*_COMMON}) + (first != second)
-        yield Finding("coupled", "order of people, and items of nobody", "violations", 0, broken, 4)
 
-    def twins(self, mechanism: PersonVectors) -> Sequence[Twin]:
-        """What must be rejected."""
-        kind, right = type(mechanism), mechanism.calibration
+        def broken(seed: int) -> int:
+            first, second = ({*mechanism(_listed(mechanism, x), seeded_source(seed)).items} for x in (data, shuffled))
+            return (not first <= known) + (first != second) + (not first)
 
-        def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
-            return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
+        yield violations("coupled", f"order of people, and {what}", map(broken, range(4)))
 
-        def bare_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
-            return kind.losses(self, lengths, length, weights, ScriptedSource())
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        kind = type(mechanism)
 
         def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
             scaling = kind.losses(self, lengths, length, weights, source)
             return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
 
-        first, second = (int(0.995 * cut) for cut in right.cuts)
+        def changed(name: str, **changes: Callable[..., Any]) -> Twin:
+            return _with_people(mechanism, name, **changes)
+
+        aimed = lambda people, most, aims: 2 * people.aimed_weights(most, aims)  # noqa: E731
+        without_aim = _without_aim(mechanism.calibration)
         return (
-            twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
-            twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
-            _with_people(
-                mechanism, "weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)
-            ),
-            _with_people(
-                mechanism, "any number of items", weights=lambda people, most: people.discovery_weights(2**30)
-            ),
-            _with_people(
-                mechanism,
-                "a second look of twice the length",
-                aimed=lambda people, most, aims: 2 * people.aimed_weights(most, aims),
-            ),
-            twin(mechanism, "a cut that forgets what the second look aims at", calibration=_without_aim(right)),
-            _with_people(mechanism, "counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
-            twin(mechanism, "sizes without noise", choose_length=bare_sizes),
-            twin(mechanism, "losses without noise", losses=bare_losses),
+            *_less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
+            changed("weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)),
+            changed("any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
+            changed("a second look of twice the length", aimed=aimed),
+            twin(mechanism, "a cut that forgets what the second look aims at", calibration=without_aim),
+            changed("counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
             twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
         )
+
+
+def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -> Finding:
+    """How often something happens in runs of the compiled release, at least: it is more seldom with 1e-7."""
+    seen = [*happened]
+    low, _ = clopper_pearson(sum(seen), len(seen), 1e-7)
+    return Finding("statistical", check, quantity, claimed, low, len(seen))
+
+
+def _one_person_more(first: list[str], sets: list[list[str]], effort: Effort) -> Iterator[tuple[Any, Any]]:
+    """All small data of these sets, and the same with one person more."""
+    for *others, person in product(sets, repeat=3):
+        base = [first, *others][: 1 + effort.length + 1]
+        yield base, [*base, person]
+
+
+def _farthest(before: Sequence[Counts], after: Sequence[Counts]) -> float:
+    return max(float(np.linalg.norm(two - one)) for one, two in zip(before, after, strict=True))
+
+
+def _less_noise(mechanism: Any, **steps: str) -> Iterator[Twin]:
+    """Half the noise, lower cuts, and steps (by the member that has them) whose answers have no noise."""
+    right = mechanism.calibration
+    yield twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu))
+    first, second = (int(0.995 * cut) for cut in right.cuts)
+    yield twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second)))
+    for member, name in steps.items():
+        noisy = getattr(type(mechanism), member)
+        bare = lambda self, *given, noisy=noisy: noisy(self, *given[:-1], ScriptedSource())  # noqa: E731
+        yield twin(mechanism, name, **{member: bare})
 
 
 def _without_aim(right: Calibration) -> Calibration:
@@ -1136,88 +1161,57 @@ class _AnyItems(Combinations):
         return np.ones(self.total)
 
 
-def _together(people: Sequence[Sequence[str]], size: int) -> Counter[tuple[str, ...]]:
-    """How many people have these items."""
-    return Counter(pair for items in people for pair in combinations(sorted({*items}), size))
-
-
 class _PairsAudit(_PeopleAudit):
     """The checks of people, of what they have together."""
 
-    def structure(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
+    found = "discovered"
+
+    def listed(self, mechanism: PersonPairs, own: People, source: RandomSource) -> int:
+        """Their items may be discovered: all pairs of these are public then."""
+        return len(mechanism.discover(own, source)[0])
+
+    def nobody(self, mechanism: PersonPairs) -> tuple[str, set[Any]]:
+        return "pairs of other items", {*combinations(_COMMON, mechanism.size)}
+
+    def bounds(self, mechanism: PersonPairs) -> list[Unit]:
+        return [mechanism.unit]
+
+    def structure(self, mechanism: PersonPairs, effort: Effort) -> Iterator[Finding]:
         """All small data sets: one more person moves every sum of pairs by one length, and one bin by one."""
-        assert isinstance(mechanism, PersonPairs)
         sets = [["a", "b"], ["b"], ["a", "b", "c"], ["a", "c", "d"], ["a", "b", "c", "d"], ["d", "e"]]
-        weights, worst, bins, pairs = np.array([300, 700, 1024, 800])[: math.comb(4, mechanism.size)], 0.0, 0, 0
-        for first, second, person in product(sets, repeat=3):
-            base = [["a", "b", "c", "d", "e"], first, second][: 1 + effort.length + 1]
-            before, after = (
-                ListedPeople(data).combinations(np.arange(4), mechanism.size) for data in (base, [*base, person])
-            )
-            every, some = np.arange(before.total), np.arange(len(weights))
-            pairs += 1
-            looked = after.discovery_weights(256) - before.discovery_weights(256)
-            counted = after.scaled_sums(some, weights, 900.0) - before.scaled_sums(some, weights, 900.0)
-            worst = max(worst, *(float(np.linalg.norm(moved)) for moved in (looked, counted)))
-            sizes = [dict(zip(*part.lengths(every, np.ones_like(every)), strict=True)) for part in (before, after)]
-            bins = max(bins, int(sum(sizes[1].values()) - sum(sizes[0].values())))
-        yield Finding("structure", "one person's vector in every sum", "sensitivity", float(LENGTH), worst, pairs)
-        yield Finding("structure", "one person's bins in the sizes", "sensitivity", 1, bins, pairs)
+        weights = np.array([300, 700, 1024, 800])[: math.comb(4, mechanism.size)]
 
-    def exact(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        yield from self._exact(mechanism)
+        def answers(data: Sequence[Sequence[str]]) -> tuple[tuple[Counts, ...], int]:
+            made = ListedPeople(data).combinations(np.arange(4), mechanism.size)
+            every, some = np.arange(made.total), np.arange(len(weights))
+            times = made.lengths(every, np.ones_like(every))[1]
+            return (made.discovery_weights(256), made.scaled_sums(some, weights, 900.0)), int(sum(times))
 
-    def statistical(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release on one person alone: their items may be discovered with probability delta."""
-        source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
-        found = sum(len(mechanism.discover(own, source)[0]) > 0 for _ in range(effort.runs))
-        low, _ = clopper_pearson(found, effort.runs, 1e-7)
-        yield Finding("statistical", "a person alone is discovered", "delta", mechanism.budget.delta, low, effort.runs)
-        yield from self._coverage(mechanism, effort)
+        pairs = _one_person_more(["a", "b", "c", "d", "e"], sets, effort)
+        found = [(answers(before), answers(after)) for before, after in pairs]
+        moved = (_farthest(before[0], after[0]) for before, after in found)
+        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
+        bins = (after[1] - before[1] for before, after in found)
+        yield largest("structure", "one person's bins in the sizes", 1, bins)
 
-    def _coverage(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        """Intervals miss no more often than stated, where everybody counts in full and where not."""
-        assert isinstance(mechanism, PersonPairs)
-        data, stated, runs, missed = _crowd(mechanism), 0.5, max(60, effort.runs // 100), 0
-        crowd, truth = ListedPeople(data), _together(data, mechanism.size)
-        for seed in range(runs):
+    def missed(self, mechanism: PersonPairs, data: Sequence[Sequence[str]], confidence: float) -> Callable[[int], bool]:
+        """Whether they miss, where everybody counts in full and where not."""
+        crowd = ListedPeople(data)
+        together = (pair for items in data for pair in combinations(sorted({*items}), mechanism.size))
+        truth = Counter(together)
+
+        def missed(seed: int) -> bool:
             release = mechanism(crowd, seeded_source(seed))
-            exact, (lower, upper) = np.array([truth[item] for item in release.items]), release.bounds(stated)
-            missed += not ((lower <= exact) & (exact <= upper)).all()
-        low, _ = clopper_pearson(missed, runs, 1e-7)
-        yield Finding("statistical", "intervals that miss the truth", "share of releases", 1.0 - stated, low, runs)
+            exact, (lower, upper) = np.array([truth[item] for item in release.items]), release.bounds(confidence)
+            return not ((lower <= exact) & (exact <= upper)).all()
 
-    def coupled(self, mechanism: PersonVectors, effort: Effort) -> Iterator[Finding]:
-        """With equal noise the order of people and rows changes nothing, and only discovered items are in pairs."""
-        assert isinstance(mechanism, PersonPairs)
-        random, broken = np.random.default_rng(1), 0
-        data = _crowd(mechanism)
-        shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
-        known = {*combinations(_COMMON, mechanism.size)}
-        for seed in range(4):
-            first, second = ({*mechanism(ListedPeople(each), seeded_source(seed)).items} for each in (data, shuffled))
-            broken += (not first <= known) + (first != second) + (not first)
-        yield Finding("coupled", "order of people, and pairs of other items", "violations", 0, broken, 4)
+        return missed
 
-    def twins(self, mechanism: PersonVectors) -> Sequence[Twin]:
-        """What must be rejected."""
-        assert isinstance(mechanism, PersonPairs)
-        kind, right = type(mechanism), mechanism.calibration
-
-        def bare_look(self: Any, pairs: Any, sums: Any, source: Any) -> Any:
-            return kind.look(self, pairs, sums, ScriptedSource())
-
-        def bare_sizes(self: Any, lengths: Any, weights: Any, sums: Any, second: bool, source: Any) -> Any:
-            return kind.choose_length(self, lengths, weights, sums, second, ScriptedSource())
-
-        first, second = (int(0.995 * cut) for cut in right.cuts)
+    def twins(self, mechanism: PersonPairs) -> Sequence[Twin]:
         # Of three items there is one triple.
         halves = [_with_people(mechanism, "two vectors of a person", paired=_TwoVectors)] * (mechanism.size == 2)
         return (
-            twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu)),
-            twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second))),
-            twin(mechanism, "a look at pairs without noise", look=bare_look),
-            twin(mechanism, "sizes without noise", choose_length=bare_sizes),
+            *_less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise"),
             *halves,
             _with_people(mechanism, "pairs counted in both orders", paired=_BothOrders),
             _with_people(mechanism, "pairs of items that were not discovered", paired=_AnyItems),
@@ -1324,14 +1318,9 @@ def law_of_groups(top: GroupedTop, rows: Rows, cutoff: float = 1e-6) -> OutputLa
 
 def worst_of(top: GroupedTop, pairs: Sequence[tuple[Rows, Rows]]) -> Divergence:
     """The largest divergence of neighbours, in both directions, at the epsilon that is claimed."""
-    laws: dict[Rows, OutputLaw] = {}
-    for stream in dict.fromkeys(stream for pair in pairs for stream in pair):
-        laws[stream] = law_of_groups(top, stream)
-    found = [
-        divergence(laws[first], laws[second], top.guarantee.epsilon or 0.0)
-        for pair in pairs
-        for first, second in (pair, pair[::-1])
-    ]
+    epsilon, both = top.guarantee.epsilon or 0.0, [way for pair in pairs for way in (pair, pair[::-1])]
+    laws = {rows: law_of_groups(top, rows) for rows in dict.fromkeys(rows for pair in pairs for rows in pair)}
+    found = [divergence(laws[first], laws[second], epsilon) for first, second in both]
     return Divergence(max(each.lower for each in found), max(each.upper for each in found))
 
 
@@ -1346,9 +1335,8 @@ class _GroupsAudit(Audit):
         made = Layout.of(["group", "item"], [column.type for column in columns], 1).keys(columns)
         same = len(pairs) - len(set(made.to_pylist()))
         yield Finding("structure", "pairs that share a key", "violations", 0, same, len(pairs))
-        streams = list(neighbouring_streams(PAIRS, 3 + effort.length))
-        moved = [_keys_moved(mechanism, *pair) for pair in streams]
-        yield Finding("structure", "keys that one row changes, by how much", "sensitivity", 1, max(moved), len(streams))
+        moved = (_keys_moved(mechanism, *pair) for pair in neighbouring_streams(PAIRS, 3 + effort.length))
+        yield largest("structure", "keys that one row changes, by how much", 1, moved)
 
     def exact(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
         """The law of what is shown, for short streams and for two items that change places."""
@@ -1359,37 +1347,31 @@ class _GroupsAudit(Audit):
     def statistical(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release: a group that one row alone has is listed with probability delta."""
         source = fresh_source()
-        listed = sum(len(mechanism.release(PAIRS[:1], source)) > 0 for _ in range(effort.runs))
-        low, _ = clopper_pearson(listed, effort.runs, 1e-7)
-        yield Finding("statistical", "a row alone is listed", "delta", mechanism.budget.delta, low, effort.runs)
+        listed = (len(mechanism.release(PAIRS[:1], source)) > 0 for _ in range(effort.runs))
+        yield often("a row alone is listed", mechanism.budget.delta, listed, "delta")
 
     def coupled(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of rows changes nothing; at most k of a group; nothing that nobody has."""
-        random, broken = np.random.default_rng(1), 0
         data: Rows = (*[PAIRS[0]] * 40, *[PAIRS[2]] * 30)
-        shuffled: Rows = tuple(data[place] for place in random.permutation(len(data)))
-        for seed in range(4):
+        shuffled: Rows = tuple(data[place] for place in np.random.default_rng(1).permutation(len(data)))
+
+        def broken(seed: int) -> int:
             first, second = (mechanism.release(rows, seeded_source(seed)) for rows in (data, shuffled))
-            broken += {*first.items} != {*second.items}
-            broken += not {*first.items} <= {*data}
-            broken += any(len(found) > mechanism.k for found in first.groups.values())
-        yield Finding("coupled", "order of rows, items of nobody, more than k", "violations", 0, broken, 4)
+            more = any(len(found) > mechanism.k for found in first.groups.values())
+            return ({*first.items} != {*second.items}) + (not {*first.items} <= {*data}) + more
+
+        yield violations("coupled", "order of rows, items of nobody, more than k", map(broken, range(4)))
 
     def twins(self, top: GroupedTop) -> Sequence[Twin]:
-        """What must be rejected."""
 
         def in_two_groups(self: GroupedTop, rows: Rows) -> Rows:
             return tuple(pair for group, item in rows for pair in ((group, item), ("h" if group == "g" else "g", item)))
 
         def k_before_the_noise(self: GroupedTop, rows: Rows) -> Rows:
-            counts = Counter(rows)
-            best = {
-                pair
-                for group in {group for group, _ in rows}
-                for pair in sorted(
-                    (pair for pair in counts if pair[0] == group), key=lambda pair: (-counts[pair], pair)
-                )[: self.k]
-            }
+            counts, best = Counter(rows), set()
+            for group in {group for group, _ in rows}:
+                pairs = [pair for pair in counts if pair[0] == group]
+                best |= {*sorted(pairs, key=lambda pair: (-counts[pair], pair))[: self.k]}
             return tuple(pair for pair in rows if pair in best)
 
         def groups_of_the_data(self: GroupedTop, rows: Rows) -> tuple[str, ...]:
@@ -1404,11 +1386,11 @@ class _GroupsAudit(Audit):
 
 def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
     """How far the counts of keys are apart, summed over the keys: those of the rows themselves, without a sketch."""
-    counts = []
-    for rows in (first, second):
-        listed = [row for row in top.counted(rows) if top.listed is None or row[0] in top.listed]
-        counts.append(Counter(listed))
-    return sum(abs(counts[0][key] - counts[1][key]) for key in {*counts[0], *counts[1]})
+    one, two = (
+        Counter(row for row in top.counted(rows) if top.listed is None or row[0] in top.listed)
+        for rows in (first, second)
+    )
+    return sum(abs(one[key] - two[key]) for key in {*one, *two})
 
 
 row(

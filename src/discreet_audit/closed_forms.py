@@ -22,22 +22,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Key",
-    "NoiseLaw",
-    "StatePair",
-    "divergence",
-    "gaussian_split_delta",
-    "group_delta",
-    "merge_ratios",
-    "noise_sum_below",
-    "pure_loss",
-    "rounded_delta",
-    "shared_split_delta",
-    "squared_distance",
-    "threshold_delta",
-]
-
 Array = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12  # relative; what a sum of a million products of doubles can be off by, with room

@@ -59,11 +59,9 @@ class ScriptedSource(RandomSource):
         return self.single if size is None else np.resize(self.each, size).astype(np.int64)
 
     def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
-        """The script's noise."""
         return self._given("laplace", scale, size)
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
-        """The script's noise."""
         return self._given("gaussian", sigma, size)
 
     def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
@@ -110,12 +108,10 @@ class WeakenedSource(RandomSource):
         return self.by if not self.laws or law in self.laws else Fraction(1)
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
-        """Less noise."""
         drawn = self.source.discrete_gaussian(Fraction(sigma) / self._less("gaussian"), size)
         return drawn - self.cut if size is None else drawn
 
     def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
-        """Less noise."""
         drawn = self.source.discrete_laplace(Fraction(scale) / self._less("laplace"), size)
         return drawn - self.cut if size is None else drawn
 

@@ -1,8 +1,8 @@
 """What the papers print: the rows of `discreet.published`, the literal versions, and the corrections in numbers.
 
 docs/privacy/corrections.md has the arguments and what each of the literal versions loses. Every number of `corrections`
-is computed from an exact law or an exact count; nothing is sampled. The literal versions are NOT PRIVATE: only the
-audit uses them, to be caught by it.
+comes from an exact law or an exact count, here or in tests/reference/printed.py; nothing is sampled. The literal
+versions are NOT PRIVATE: only the audit uses them, to be caught by it.
 """
 
 from __future__ import annotations
@@ -53,13 +53,15 @@ from discreet_audit.central import (
     shown_by,
 )
 from discreet_audit.closed_forms import NoiseLaw
-from discreet_audit.continual import above_threshold_losses, event_shift, sparse_rho, stop_is_beaten
+from discreet_audit.continual import above_threshold_losses, event_shifts, sparse_rho, stop_is_beaten
 from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, case_of, claim, row, twin
 from discreet_audit.exact import OutputLaw, ScriptedSource, law_of, neighbouring_streams, ratio_loss, worst_pair
 from discreet_audit.multiparty import (
     Input,
     MessageAudit,
     OnlyThere,
+    StreamAudit,
+    Transcript,
     additive,
     half_noise,
     message_finding,
@@ -68,9 +70,10 @@ from discreet_audit.multiparty import (
     scaled,
     separation_loss,
     speaking,
+    stream_loss,
+    stream_transcript,
     tiny,
 )
-from discreet_audit.multiparty_transcripts import StreamAudit, Transcript, stream_loss, stream_transcript
 from discreet_audit.pan import (
     History,
     models_of,
@@ -213,11 +216,9 @@ class OracleAudit(CellsAudit):
         yield Finding("structure", "estimates err by no more than stated", "violations", 0, wrong, tried)
 
     def changes(self, mechanism: OracleHeavyHitters) -> tuple[int, int]:
-        """As the oracle states."""
         return mechanism.statement.changes, mechanism.statement.height
 
     def too_short(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, length: NoiseLaw | None) -> float:
-        """The chance that the noisy length is below the true one."""
         assert length is not None
         return length.hidden(100 - mechanism.noisy_length(100, ScriptedSource()))
 
@@ -236,7 +237,6 @@ class OracleAudit(CellsAudit):
         return failing, f"noise beyond the cut {passes:.3g}"
 
     def conforms(self, mechanism: OracleHeavyHitters) -> int:
-        """Every cell gets its noise, and what is shown is what the cells say."""
         wrong, told = 0, mechanism.statement
         summary = self.filled(mechanism, several(mechanism.capacity))
         items = summary.not_private_counts().items.to_pylist()
@@ -269,7 +269,6 @@ class OracleAudit(CellsAudit):
         yield Finding("coupled", "l1-distance of the cells", "sensitivity", told.changes * told.height, worst, pairs)
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
-        """What must be rejected."""
         broken = [
             half_the_noise(mechanism),
             twin(mechanism, "no margin for noise", margin=1),
@@ -378,7 +377,6 @@ class _InnerProductAudit(Audit):
         yield Finding("coupled", "the count that one vector moves", "sensitivity", 1, most, pairs)
 
     def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
-        """What must be rejected."""
         return (
             twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
             twin(counter, "votes counted as they are", answer=lambda self, bits: None),
@@ -394,7 +392,6 @@ class _Coins(ScriptedSource):
         self.coins = np.asarray(coins, np.int64)
 
     def bernoulli(self, probability: Any, size: Any = None) -> Any:
-        """The next of them."""
         taken, self.coins = self.coins[:size].copy(), self.coins[size:]
         return taken
 
@@ -738,7 +735,7 @@ def _continual() -> Iterator[Correction]:
     horizon = 7
     tree = Tree(horizon, 2)
     z = np.random.default_rng(1).integers(-1000, 1000, horizon).tolist()
-    moved = max(float(np.linalg.norm(event_shift(tree, event, z))) for event in range(1, horizon + 1))
+    moved = float(np.linalg.norm(event_shifts(tree, range(1, horizon + 1), z), axis=0).max())
     levels = float(tree.levels)
     yield Correction(
         "[CO] Theorem 1", "tree of 3 levels: l2-sensitivity", "waste", "sensitivity", levels, levels, moved

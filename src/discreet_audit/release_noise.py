@@ -29,8 +29,6 @@ from discreet.published import PrivateSpaceSaving
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary
 from discreet_audit.core import Audit, Effort, Finding, Twin, row, twin
 
-__all__ = ["REJECT", "Sampler", "Samplers", "draws_needed", "ends_to", "finding", "gaussian", "laplace", "less_by"]
-
 Array = npt.NDArray[np.float64]
 Cumulative = Callable[[Array, float], Array]
 Draw = Callable[[RandomSource, Fraction, int], npt.ArrayLike]
@@ -266,17 +264,14 @@ class SamplersAudit(Audit):
     kinds = ("statistical",)
 
     def label(self, samplers: Samplers) -> str:
-        """What is drawn."""
         return f"Samplers, {samplers.name}"
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
-        """Nothing."""
         return ()
 
     exact = coupled = structure
 
     def statistical(self, samplers: Samplers, effort: Effort) -> Iterator[Finding]:
-        """The tests of all members."""
         for member in samplers.members:
             yield from member.findings(effort)
 

@@ -13,8 +13,6 @@ from discreet.errors import ParameterError
 from discreet.privacy import User
 from discreet_audit.core import KINDS, AuditReport, Finding
 
-__all__ = ["HEADINGS", "html_report", "markdown_report", "plot", "summary_rows", "unit_words"]
-
 HEADINGS = ("mechanism", "unit", "claimed", "exact, lower bound", "pairs tried", "twins caught", "result")
 
 

@@ -21,16 +21,6 @@ import numpy.typing as npt
 
 from discreet_audit.core import Finding
 
-__all__ = [
-    "FALSE_ALARM",
-    "ScoredPair",
-    "clopper_pearson",
-    "epsilon_lower_bound",
-    "measure",
-    "measure_outputs",
-    "proved",
-]
-
 FALSE_ALARM = 1e-9
 """The chance that one confidence bound is wrong. A full audit makes fewer than 900: 9e-7 in all, below 1e-6."""
 

@@ -10,14 +10,14 @@ import discreet as dc
 from discreet.continual import one_shot
 from discreet.continual._factors import Buffered, SquareRoot, Tree
 from discreet.noise import seeded_source
-from discreet_audit.continual import event_shift, item_shown, sparse_rho, stop_is_beaten
+from discreet_audit.continual import event_shifts, item_shown, sparse_rho, stop_is_beaten
 
 
 @pytest.mark.parametrize("factor", [Tree(7, 2), Tree(9, 3), SquareRoot(12), Buffered(12)], ids=lambda f: f.name)
 def test_an_event_moves_no_more_than_the_sensitivity(factor):
     rng = np.random.default_rng(1)
     z = rng.integers(-(10**8), 10**8, factor.horizon).tolist()
-    norms = [np.linalg.norm(event_shift(factor, event, z)) for event in range(1, factor.horizon + 1)]
+    norms = [np.linalg.norm(event_shifts(factor, [event], z)) for event in range(1, factor.horizon + 1)]
     assert max(norms) <= factor.sensitivity
     # A claim one percent smaller would be caught (trees: one level fewer).
     assert max(norms) > (0.99 * factor.sensitivity if factor.lattice > 1 else math.sqrt(factor.levels - 1))

@@ -14,8 +14,7 @@ from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
 from discreet.continual._factors import Buffered, CorrelatedNoise, Tree
 from discreet_audit import check, core
 from discreet_audit.closed_forms import NoiseLaw
-from discreet_audit.continual import above_threshold_losses, choice_rho, difference_tail, shown_by_one_event
-from discreet_audit.continual_histogram import node_of
+from discreet_audit.continual import above_threshold_losses, choice_rho, difference_tail, node_of, shown_by_one_event
 from discreet_audit.statistical import measure_outputs
 
 FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)

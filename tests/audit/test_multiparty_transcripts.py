@@ -6,7 +6,7 @@ import discreet as dc
 from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Stream
 from discreet.multiparty.party_seam import LevelProtocol
 from discreet_audit.core import QUICK, case_of
-from discreet_audit.multiparty_transcripts import HierarchyAudit, StreamAudit
+from discreet_audit.multiparty import HierarchyAudit, StreamAudit
 
 
 def exact(protocol):

@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.published import MergedMisraGriesStream
 from discreet.summaries import MisraGries
-from discreet_audit.multiparty_transcripts import stream_loss
+from discreet_audit.multiparty import stream_loss
 from discreet_audit.papers import CounterStreamAudit, block_message_loss
 
 

@@ -6,6 +6,7 @@ compared without running anything; figures are compared where they take little t
 """
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,23 @@ def test_figures_are_those_recorded(entry):
     assert [figures[:3] for figures in found] == [figures[:3] for figures in recorded]
     for one, two in zip(found, recorded, strict=True):
         assert one[3:] == pytest.approx(two[3:], rel=1e-6, abs=1e-15), one
+
+
+def recorded(name):
+    """What tests/golden/audit.json has of a row, a line a configuration; figures are those of a quick audit."""
+    case = CASES[name]
+    for place, made in enumerate(map(case.prepare, case.examples())):
+        figures = [
+            [found.kind, found.check, found.quantity, found.claimed, None if kind == "statistical" else found.measured]
+            for kind in case.kinds
+            for found in case.checks[kind](made, core.QUICK)
+        ]
+        label, claim = case.label(made), made.guarantee.mechanism
+        yield {
+            **{"row": name, "place": place, "label": label, "claim": claim, "kinds": [*case.kinds], "quickly": True},
+            **{"twins": [twin.name for twin in case.twins(made)], "figures": figures},
+        }
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(json.dumps(entry) + ",\n" for name in sys.argv[1:] for entry in recorded(name))
