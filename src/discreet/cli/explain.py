@@ -24,7 +24,7 @@ __all__ = ["explain"]
         metavar="RELEASE.json",
     ),
     flag("--sheet", "One sheet to sign off the release, with boxes for what only a person can confirm."),
-    flag("--registry", "The entry for a public register of such releases, in JSON."),
+    flag("--registry", "Write the entry for the public registry of deployments, in YAML."),
     option("--data", "With these two: the name of the data set."),
     option("--period", "With these two: what time the data are from."),
     options.LEDGER,
@@ -41,7 +41,7 @@ def explain(
 ) -> None:
     """Explain what a release promises.
 
-    What it protects, against whom, and what its epsilon means; or the same as a sheet to sign, or for a register.
+    What it protects, against whom, and what its epsilon means; or a sheet to sign, or an entry for the public registry.
     """
     if sheet and registry:
         raise ParameterError("give either --sheet or --registry")
@@ -59,9 +59,9 @@ def explain(
             paid = {} if ledger is None or account is None else _paid(told, ledger, account)
             words = sign_off_sheet(told, data=data, period=period, **paid)
         elif registry:
-            from discreet.releases.sheet import registry_entry
+            from discreet.releases.registry import registry_entry, registry_yaml
 
-            words = json.dumps(registry_entry(told, data=data, period=period), indent=2, ensure_ascii=False)
+            words = registry_yaml(registry_entry(told, data=data, period=period)).rstrip()
         else:
             from discreet.releases.explain import explained
 

@@ -1,4 +1,4 @@
-"""A release on one sheet, for whoever signs it off, and as an entry of a public register."""
+"""A release on one sheet, for anyone who has to sign it off. `registry.py` has the entry of a public registry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, spent, wrapped
 
-__all__ = ["registry_entry", "sign_off_sheet"]
+__all__ = ["horizon_of", "released", "sign_off_sheet"]
 
 _OPEN = "______________________________"
 _TRUST = {
@@ -23,7 +23,8 @@ _ESTIMATED = {
 }
 
 
-def _released(told: dict[str, Any]) -> str:
+def released(told: dict[str, Any]) -> str:
+    """What was released, in words."""
     columns = {
         role: " and ".join(map(repr, [name] if isinstance(name, str) else name))
         for role, name in (told.get("columns") or {}).items()
@@ -54,7 +55,7 @@ def _released(told: dict[str, Any]) -> str:
     return what + (f", of rows where {which}" if which else "")
 
 
-def _horizon(told: dict[str, Any]) -> Any:
+def horizon_of(told: dict[str, Any]) -> Any:
     """The number of ticks, of releases over time; else how many releases there are."""
     once = told["guarantee"]["trust"] == "central" or (
         told["guarantee"]["trust"] == "multiparty" and "since" not in told
@@ -120,15 +121,15 @@ def sign_off_sheet(
     bounds = [] if unit.get("max_items") is None else [f"at most {unit['max_items']} items of a person count"]
     if "range" in told:
         bounds.append("values from {:g} to {:g}".format(*told["range"]))
-    if isinstance(_horizon(told), int):
-        bounds.append(f"{_horizon(told)} ticks, for which all is paid")
-    elif _horizon(told) == "any number of ticks":
+    if isinstance(horizon_of(told), int):
+        bounds.append(f"{horizon_of(told)} ticks, for which all is paid")
+    elif horizon_of(told) == "any number of ticks":
         bounds.append("any number of ticks, for which all is paid")
     facts = {
         "Data set": data or _OPEN,
         "Period": period or _period(told),
         "Asked": told.get("time") or _OPEN,
-        "Released": _released(told),
+        "Released": released(told),
         "Hidden (unit)": unit["description"],
         "Bounds": "; ".join(bounds) or "none",
         "This release": f"{_budget(guarantee)}: a factor of {factor_of(guarantee)} at most"
@@ -168,29 +169,3 @@ def sign_off_sheet(
         f"Name: {_OPEN}   Date: ______________   Signature: {_OPEN}",
     ]
     return "\n".join(lines)
-
-
-def registry_entry(told: dict[str, Any], *, data: str | None = None, period: str | None = None) -> dict[str, Any]:
-    """The entry for a public register of differentially private deployments, JSON-ready; None must be filled in."""
-    guarantee = told["guarantee"]
-    return {
-        "what_is_released": _released(told),
-        "data_set": data,
-        "period": period,
-        "privacy_unit": guarantee["unit"]["description"],
-        "neighbours": "replacement" if guarantee["unit"]["name"] == "Replace" else "add or remove",
-        "contribution_bound": guarantee["unit"].get("max_items"),
-        "epsilon": guarantee["epsilon"],
-        "delta": guarantee["delta"],
-        "rho": guarantee["rho"],
-        "definition": "zCDP" if guarantee["epsilon"] is None else "approximate DP" if guarantee["delta"] else "pure DP",
-        "mechanism": guarantee["mechanism"],
-        "reference": guarantee["reference"],
-        "trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
-        "horizon": _horizon(told),
-        "assumptions": list(guarantee["assumptions"]),
-        "threshold": told.get("threshold"),
-        "software": f"discreet {told['version']}" if told.get("version") else "discreet",
-        "asked": told.get("time"),
-        "private": not guarantee["seeded"],
-    }

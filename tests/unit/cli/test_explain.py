@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import yaml
 from tests.commands import run_here
 
 import discreet as dc
@@ -103,17 +104,62 @@ def test_nobody_signs_a_seeded_release(tmp_path, capsys):
     explain(path, "--sheet")
     assert "NOT PRIVATE" in capsys.readouterr().out
     explain(path, "--registry")
-    assert json.loads(capsys.readouterr().out)["private"] is False
+    assert "NOT PRIVATE" in yaml.safe_load(capsys.readouterr().out)["deployment"]["basic"]["description"]
 
 
-def test_the_entry_of_a_register(release, capsys):
+# The registry's schema: its fields, those that are required, and its enumerations.
+FIELDS = {
+    "basic": {"name", "data_curators", "intended_use", "data_product_type", "data_product_region", "description",
+              "publication_date", "data_product_sector"},
+    "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
+    "privacy_loss": {"privacy_unit", "privacy_unit_details", "privacy_parameters", "privacy_parameters_details"},
+    "deployment_model": {"model_name", "model_name_details", "actors", "release_type", "release_type_details",
+                         "data_source_type", "data_source_type_details", "access_type", "access_type_details"},
+    "accounting": {"post_processing", "composition"},
+    "implementation": {"preprocessing_and_hyperparameter_tuning", "mechanisms", "justification"},
+    "administrative": {"sources", "notes", "registry_authors"},
+}  # fmt: skip
+CHOICES = {
+    ("basic", "data_product_type"): {"Summary statistics", "Machine learning model", "Dataset", "Synthetic data",
+                                     "Interactive API", "SQL queries"},
+    ("dp_variant", "variant_name"): {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
+    ("deployment_model", "model_name"): {"Local", "Central", "Shuffle", "Federated", "Varies"},
+    ("deployment_model", "release_type"): {"One release", "Many releases"},
+    ("deployment_model", "data_source_type"): {"Static", "Dynamic"},
+    ("deployment_model", "access_type"): {"Interactive", "Non-interactive"},
+}  # fmt: skip
+
+
+def fits_the_registry(entry):
+    assert set(entry) == {"url_slug", "status", "tier", "deployment"}
+    assert (entry["status"], entry["tier"]) == ("Draft", 3)
+    deployment = entry["deployment"]
+    assert set(deployment) <= set(FIELDS)
+    assert FIELDS["basic"] - {"data_product_sector"} == set(deployment["basic"])
+    for part, values in deployment.items():
+        assert set(values) <= FIELDS[part]
+        for name, value in values.items():
+            assert value in CHOICES.get((part, name), [value])
+            if name not in ("data_curators", "registry_authors", "privacy_parameters"):
+                assert isinstance(value, str)
+                assert value
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", deployment["basic"]["publication_date"])
+    loss = deployment["privacy_loss"]["privacy_parameters"]
+    assert set(loss) <= {"epsilon", "delta", "rho"}
+    assert all(isinstance(value, float) for value in loss.values())
+    return deployment
+
+
+def test_the_entry_of_the_registry(release, capsys):
     explain(release, "--registry", "--data", "search log")
-    entry = json.loads(capsys.readouterr().out)
-    assert (entry["epsilon"], entry["delta"], entry["definition"]) == (1.0, 1e-9, "approximate DP")
-    assert entry["privacy_unit"] == dc.Event().describe()
-    assert entry["data_set"] == "search log"
-    assert entry["horizon"] == "one release"
-    assert {"mechanism", "trust", "what_is_released", "assumptions", "software"} <= set(entry)
+    entry = yaml.safe_load(capsys.readouterr().out)
+    deployment = fits_the_registry(entry)
+    assert entry["url_slug"] == "search-log"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-9}
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert deployment["privacy_loss"]["privacy_unit"] == dc.Event().describe()
+    assert deployment["deployment_model"]["release_type"] == "One release"
+    assert deployment["basic"]["intended_use"] == "FILL IN"
 
 
 @pytest.mark.parametrize(
@@ -168,9 +214,11 @@ def test_releases_of_every_command_have_a_sheet_and_an_entry(asked, tmp_path):
     assert "None" not in sheet.stdout
     is_pure = "delta" not in asked and "rho" not in asked
     assert ("promise never fails" in " ".join(sheet.stdout.split())) == is_pure
-    entry = json.loads(run_here("explain", "-", "--registry", input=made.stdout).stdout)
-    assert entry["horizon"] == horizon
-    assert entry["what_is_released"] in sheet.stdout
+    entry = fits_the_registry(yaml.safe_load(run_here("explain", "-", "--registry", input=made.stdout).stdout))
+    assert entry["deployment_model"]["release_type"] == ("Many releases" if words[0] == "watch" else "One release")
+    details = entry["deployment_model"].get("release_type_details", "")
+    assert words[0] != "watch" or str(horizon) in details
+    assert entry["basic"]["description"][1:-1] in sheet.stdout
 
 
 @pytest.mark.parametrize("asked", [*ASKED][:8])
