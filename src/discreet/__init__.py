@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from discreet.questions.plan_of_questions import plan_questions
     from discreet.questions.plan_of_rows import plan
     from discreet.questions.quantiles import Quantiles, quantiles
+    from discreet.questions.report import Report
     from discreet.questions.top import Top, top_k
-    from discreet.releases import QuantileRelease, Release
+    from discreet.releases import QuantileRelease, Release, ReportRelease
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -66,12 +67,13 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     "WeakBudgetWarning": "privacy.budget",
-    **dict.fromkeys(["QuantileRelease", "Release"], "releases"),
+    **dict.fromkeys(["QuantileRelease", "Release", "ReportRelease"], "releases"),
     "answer": "questions.answer",
     **dict.fromkeys(["Count", "count"], "questions.count"),
     **dict.fromkeys(["Distinct", "distinct"], "questions.distinct"),
     **dict.fromkeys(["Histogram", "histogram"], "questions.histogram"),
     **dict.fromkeys(["Quantiles", "quantiles"], "questions.quantiles"),
+    "Report": "questions.report",
     **dict.fromkeys(["Top", "top_k"], "questions.top"),
     "plan": "questions.plan_of_rows",
     "plan_people": "questions.plan_of_people",
@@ -130,6 +132,8 @@ __all__ = [
     "Quantiles",
     "Release",
     "Replace",
+    "Report",
+    "ReportRelease",
     "ShardedMisraGries",
     "SpaceSaving",
     "Top",

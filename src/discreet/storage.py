@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import CorruptStateError, DiscreetError, ParameterError, TryAgainError
 
@@ -30,6 +30,7 @@ __all__ = [
     "lock_file",
     "locked",
     "open_state",
+    "read_toml",
     "seal_state",
     "write_error",
 ]
@@ -392,3 +393,20 @@ def _remove_if_abandoned(path: str) -> None:
             os.unlink(path)
     finally:
         os.close(file)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds; ParameterError says what is wrong with it."""
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # pragma: no cover
+        import tomli as tomllib
+    try:
+        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{str(path)!r} is not TOML: {error}") from None
+    return found

@@ -39,7 +39,7 @@ KINDS = {  # of blocks, and what is done with them
     "python spark": "run by tests/spark",
     "sh": "run here",
     "js": "run by tests/browser",
-    "toml": "checked here by `discreet service check`",
+    "toml": "checked here by `discreet service check`, or `discreet report --plan`",
     "nginx": "needs nginx, a name and a certificate",
     "ini": "needs systemd and a user of its own",
     "text": "what is printed",
@@ -136,6 +136,17 @@ def make_release(folder):
     (folder / "release.json").write_text(top.to_json())
 
 
+def make_visits(folder):
+    rng = random.Random(1)
+    rows = (
+        f'10.0.0.{n % 250} - - [{1 + n % 28:02}/Oct/2026:10:00:00 +0000] "GET /{rng.choice("abc")} HTTP/1.1" '
+        f"{rng.choice((200, 200, 404))} {rng.randrange(9000)}"
+        for n in range(6000)
+    )
+    (folder / "access.log").write_text("\n".join(rows) + "\n")
+    dc.Ledger(folder / "budgets.sqlite").grant("visitors", dc.Budget(8.0, 1e-5))
+
+
 MADE = {
     "README.md": lambda folder: searches(folder, "out/searches.csv"),
     "docs/cli.md": make_cli,
@@ -144,6 +155,7 @@ MADE = {
     "docs/multiparty.md": make_hospitals,
     "docs/pan.md": make_pan,
     "docs/promise.md": make_release,
+    "docs/report.md": make_visits,
 }
 
 
@@ -159,7 +171,11 @@ def test_commands_run_in_order(page, tmp_path, monkeypatch):
             named = re.match(r"# (\S+)\n", code)
             with open(named[1] if named else "streams.toml", "w" if named else "a") as file:
                 file.write(code)
-            run("discreet service check streams.toml")
+            run(
+                f"discreet report {named[1]} --plan"
+                if "[[questions]]" in code
+                else "discreet service check streams.toml"
+            )
         elif kind == "sh":
             for line in commands(code):
                 run(line)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise, Scaling
 from discreet.releases.release import Release
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Charge
 
 __all__ = ["PersonVectors"]
 
@@ -128,6 +131,20 @@ class PersonVectors(Mechanism):
     def calibration(self) -> Calibration:
         """Noise and cuts."""
         return calibrated(*self.spends, self.most_candidates)
+
+    @cached_property
+    def cost(self) -> Charge | None:
+        """mu^2/2 of all steps, and the chance that an item of this person alone passes a cut (docs/privacy/people.md).
+
+        Noise is discrete Gaussian on whole vectors, which has this rho exactly; the chance is one of rounded noise, of
+        which discrete noise is within a factor of 1 + 1e-6 (see `calibrated`).
+        """
+        from discreet.privacy.accounting import Charge
+
+        items = np.arange(1.0, MOST_ITEMS + 1)
+        passes = alone(self.calibration.mu, self.calibration.z, items)
+        chance = float(np.max(-np.expm1(items * np.log1p(-passes))))
+        return Charge(None, chance * (1.0 + 1e-6), rho=self.calibration.mu**2 / 2.0 * (1.0 + 1e-12))
 
     @property
     def most_candidates(self) -> int:

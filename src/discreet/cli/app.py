@@ -33,6 +33,7 @@ interrupted (143 by SIGTERM), nothing was released."""
 _QUESTIONS = ("top", "count", "distinct", "histogram", "quantiles")
 _COMMANDS = (
     *_QUESTIONS,
+    "report",
     "plan",
     "watch",
     "explain",
@@ -44,7 +45,7 @@ _COMMANDS = (
     "service",
     "completion",
 )
-_WITHOUT_MATRICES = (*_QUESTIONS, "plan", "explain", "ledger", "completion")
+_WITHOUT_MATRICES = (*_QUESTIONS, "report", "plan", "explain", "ledger", "completion")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 

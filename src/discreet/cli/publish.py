@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
     from discreet.cli.options import Paying
     from discreet.privacy.budget import Budget
-    from discreet.privacy.estimate import Estimate
     from discreet.privacy.ledger import LedgerEvent
 
 __all__ = ["Place", "answer_place", "place", "publish", "publish_stored"]
@@ -128,6 +125,8 @@ def publish(
             is interrupted.
         remarks: What a reader should know beside the guarantee.
     """
+    from discreet.releases.formats import formats_of
+
     format, charge_id = place.written_as, paying.charge_id
     # What must not be interrupted goes on until the temporary files are gone.
     with ExitStack() as protected, ExitStack() as cleanup:
@@ -144,7 +143,7 @@ def publish(
         paying.told(_PAYMENTS[release.payment], budget)
         with _kept_for_later(charge_id):
             is_text = format == "table" and target is None  # people read it on standard output
-            written = _formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
+            written = formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
             _write(written, target, remarks(release), is_text)
             if picture is not None:
                 drawing, kind = release.plot(confidence=place.confidence), picture.path.suffix.lower()[1:]
@@ -154,13 +153,13 @@ def publish(
 
 
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path) -> None:
-    """Publish what a ledger stores, whatever was asked for: a release, a count or quantiles."""
+    """Publish what a ledger stores, whatever was asked for: a release, a count, quantiles or a report."""
     from discreet.privacy.budget import Budget
     from discreet.releases.payment import answer_of, kind_of_answer, with_payment
 
     place.check(lambda: [ledger])
     kind = kind_of_answer(payload)
-    if kind not in ("histogram", "estimate", "quantiles"):
+    if kind not in ("histogram", "estimate", "quantiles", "report"):
         raise ParameterError(
             f"charge {charge.charge_id!r} paid for no single release: a stream, a state or a message. `discreet ledger "
             "export` has what it published"
@@ -168,7 +167,9 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
     if kind == "estimate":  # its interval was made with the confidence that was asked for
         place = place.with_confidence(charge.details.get("question", {}).get("confidence", place.confidence))
     if kind != "histogram" and (place.written_as == "parquet" or place.plot is not None):
-        raise ParameterError("a count and quantiles are written as table, json or csv, and not drawn")
+        raise ParameterError("a count, quantiles and a report are written as table, json or csv, and not drawn")
+    if kind == "report" and place.written_as == "csv" and place.output is None:
+        raise ParameterError("csv of a report has a file for every question: give --output")
     answer = with_payment(answer_of(payload), "replayed")
     notes = answer.notes() if kind == "histogram" else []
     publish(
@@ -180,57 +181,16 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
     )
 
 
-def _formats_of(answer: Any) -> Mapping[str, Callable[[Any, float, int | None], str | bytes]]:
-    """How an answer is written, by the name of the format."""
-    from discreet.privacy.estimate import Estimate
-    from discreet.releases.formats import FORMATS
-    from discreet.releases.release import Release
-
-    if isinstance(answer, Release):
-        return FORMATS
-    return _COUNT_FORMATS if isinstance(answer, Estimate) else _QUANTILE_FORMATS
-
-
-_QUANTILE_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] = {
-    "table": lambda answer, confidence, width: answer.to_table(width),
-    "json": lambda answer, confidence, width: answer.to_json() + "\n",
-    "csv": lambda answer, confidence, width: answer.to_csv(),
-}
-_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `NoisyCount`
-
-
-def _counted(estimate: Estimate) -> str:
-    """What a number is of."""
-    return _COUNTED.get(estimate.guarantee.mechanism, "values") if estimate.guarantee is not None else "values"
-
-
-def _count_table(estimate: Estimate, confidence: float, width: int | None) -> str:
-    from discreet.releases.formats import intervals, paragraph, table_text
-
-    row = _counted(estimate), f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
-    headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
-    promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
-    return f"{table_text(headings, [row], (1, 2), width)}{paragraph(promised)}\n"
-
-
-def _count_json(estimate: Estimate, confidence: float, width: int | None) -> str:
-    from discreet.releases.formats import describe_estimate
-
-    return json.dumps({"number_of": _counted(estimate), **describe_estimate(estimate, confidence)}) + "\n"
-
-
-def _count_csv(estimate: Estimate, confidence: float, width: int | None) -> str:
-    upper = "" if math.isinf(estimate.upper) else f"{estimate.upper:g}"
-    row = f"{_counted(estimate)},{estimate.value:.0f},{estimate.lower:g},{upper}"
-    return f"counted,estimate,lower,upper\n{row}\n"
-
-
-_COUNT_FORMATS = {"table": _count_table, "json": _count_json, "csv": _count_csv}
-
-
-def _write(written: str | bytes, target: AtomicFile | None, remarks: list[str], is_text: bool) -> None:
+def _write(written: Any, target: AtomicFile | None, remarks: list[str], is_text: bool) -> None:
     from discreet.releases.formats import paragraph
 
+    if isinstance(written, Mapping):  # a file for each of several, beside the one that was named
+        assert target is not None
+        for name, text in written.items():
+            with AtomicFile(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:
+                file.write(text.encode())
+                remark(f"wrote {file.path}")
+        return
     if is_text:
         written = "".join([str(written), *(paragraph(text) + "\n" for text in remarks)])
     data = written.encode() if isinstance(written, str) else written

@@ -12,23 +12,25 @@ from discreet.releases.payment import Bill, Payer
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.questions.data import Data
-    from discreet.questions.question import Question
+    from discreet.questions.question import Question, Way
+    from discreet.questions.report import Report
 
-__all__ = ["answer", "stands_for"]
+__all__ = ["answer", "stands_for", "told_of"]
 
 
 # Columns and k stand beside the other words, lists may be long, and the mechanism is in the guarantee.
 _TOLD_ELSEWHERE = frozenset({"k", "column", "by", "time", "user", "value", "universe", "groups", "mechanism"})
+_TOLD_ELSEWHERE |= {"questions"}  # of a report, each of which says it
 
 
-def answer(question: Question, data: Any, budget: Budget, payer: Payer | None = None) -> Any:
+def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer | None = None) -> Any:
     """Check, read, charge, draw, store, return.
 
     A charge id that was used for this question gives what is stored under it: nothing is read, and nothing charged. A
     crash may waste budget; it never publishes anything uncharged.
 
     Returns:
-        A `Release`, an `Estimate` or a `QuantileRelease`, which says how it was paid.
+        A `Release`, an `Estimate`, a `QuantileRelease` or a `ReportRelease`, which says how it was paid.
     """
     budget, payer, data = as_budget(budget), payer or Payer(), data_of(data)
     described = stands_for(question, data, payer)
@@ -42,15 +44,19 @@ def answer(question: Question, data: Any, budget: Budget, payer: Payer | None = 
         data.when_read()
         payer.when_read()
         bill = Bill(budget, way.description, way.unit, None, way.hides, described, way.cost)
-        said = {**question.to_dict(), **data.described, **(way.chosen or {})}
-        told = {name: value for name, value in said.items() if name not in _TOLD_ELSEWHERE}
-        asked = {"k": getattr(question, "k", None), "columns": question.columns, **told}
-        return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), asked)
+        return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), told_of(question, data, way))
     finally:
         way.close(found)
 
 
-def stands_for(question: Question, data: Data, payer: Payer) -> dict[str, Any]:
+def told_of(question: Question | Report, data: Data, way: Way) -> dict[str, Any]:
+    """What the answer says was asked (see `Asked`): the words, how the data are read, what was chosen."""
+    said = {**question.to_dict(), **data.described, **(way.chosen or {})}
+    told = {name: value for name, value in said.items() if name not in _TOLD_ELSEWHERE}
+    return {"k": getattr(question, "k", None), "columns": question.columns, **told}
+
+
+def stands_for(question: Question | Report, data: Data, payer: Payer) -> dict[str, Any]:
     """What a charge id stands for: the question as it was asked, and of what. It holds nothing of the data."""
     if payer.account is None:
         return {}

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from discreet.releases.plot import plot_over_time
     from discreet.releases.quantile_list import QuantileRelease
     from discreet.releases.release import Release
+    from discreet.releases.report_release import ReportRelease
 
 _WHERE = {
     "Increase": "releases.over_time",
     "QuantileRelease": "releases.quantile_list",
     "Release": "releases.release",
+    "ReportRelease": "releases.report_release",
     "plot_over_time": "releases.plot",
 }
 
-__all__ = ["Increase", "QuantileRelease", "Release", "plot_over_time"]
+__all__ = ["Increase", "QuantileRelease", "Release", "ReportRelease", "plot_over_time"]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -7,12 +7,13 @@ import json
 import math
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
+    from discreet.privacy.estimate import Estimate
     from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
 
@@ -21,7 +22,9 @@ __all__ = [
     "as_text",
     "csv_writer",
     "describe_estimate",
+    "described",
     "estimate_table",
+    "formats_of",
     "intervals",
     "paragraph",
     "printable",
@@ -160,6 +163,55 @@ FORMATS: dict[str, Callable[[Release, float, int | None], str | bytes]] = {
     "parquet": as_parquet,
 }
 """How a release is written: a name, and the function of the release, the confidence and the width of a table."""
+
+
+def formats_of(answer: Any) -> Mapping[str, Callable[[Any, float, int | None], str | bytes]]:
+    """How an answer is written, by the name of the format."""
+    if hasattr(answer, "error_model"):
+        return FORMATS
+    return _COUNT_FORMATS if hasattr(answer, "value") else _OWN_FORMATS
+
+
+def described(answer: Any, confidence: float) -> dict[str, Any]:
+    """An answer as JSON has it."""
+    told: dict[str, Any] = json.loads(formats_of(answer)["json"](answer, confidence, None))
+    return told
+
+
+_OWN_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] = {
+    "table": lambda answer, confidence, width: answer.to_table(width),
+    "json": lambda answer, confidence, width: answer.to_json() + "\n",
+    "csv": lambda answer, confidence, width: answer.to_csv(),
+    "html": lambda answer, confidence, width: answer.to_html(),
+}
+"""Of answers that have a confidence of their own."""
+
+_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `NoisyCount`
+
+
+def _counted(estimate: Estimate) -> str:
+    """What a number is of."""
+    return _COUNTED.get(estimate.guarantee.mechanism, "values") if estimate.guarantee is not None else "values"
+
+
+def _count_table(estimate: Estimate, confidence: float, width: int | None) -> str:
+    row = _counted(estimate), f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
+    headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
+    promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
+    return f"{table_text(headings, [row], (1, 2), width)}{paragraph(promised)}\n"
+
+
+def _count_json(estimate: Estimate, confidence: float, width: int | None) -> str:
+    return json.dumps({"number_of": _counted(estimate), **describe_estimate(estimate, confidence)}) + "\n"
+
+
+def _count_csv(estimate: Estimate, confidence: float, width: int | None) -> str:
+    upper = "" if math.isinf(estimate.upper) else f"{estimate.upper:g}"
+    row = f"{_counted(estimate)},{estimate.value:.0f},{estimate.lower:g},{upper}"
+    return f"counted,estimate,lower,upper\n{row}\n"
+
+
+_COUNT_FORMATS = {"table": _count_table, "json": _count_json, "csv": _count_csv}
 
 
 def describe_estimate(estimate: Any, confidence: float) -> dict[str, Any]:

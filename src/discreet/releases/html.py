@@ -22,14 +22,14 @@ _CELL = "padding:.15em .7em;border:0;background:transparent"
 _COUNTED = {"events": "count", "people": "people", "rows": "rows", "weights": "sum of weights", "sums": "sum of values"}
 
 
-def as_html(release: Release, confidence: float = 0.95) -> str:
-    """The first rows, what is left of them in words, and the promise."""
-    shown = foremost(release, MOST)
+def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_page: bool = False) -> str:
+    """The first rows, what is left of them in words, and the promise; of a page, which says it for all, without it."""
+    shown = foremost(release, most)
     rows = shown.rows(confidence)
     many = len(release.names)
     right = reach([row.count for row in rows], [row.upper for row in rows])
     body, place = [], 0
-    told, empty = foremost_rows(shown, confidence, MOST)
+    told, empty = foremost_rows(shown, confidence, most)
     cells = [row[:many] for row in told]
     shorter = [short(column, _LONGEST) if many > 1 else cut(column, _LONGEST) for column in zip(*cells, strict=True)]
     for texts, labels in zip(cells, zip(*shorter, strict=True), strict=True):
@@ -56,7 +56,10 @@ def as_html(release: Release, confidence: float = 0.95) -> str:
     )
     below = [] if rows else ["No item passed the threshold."]
     if len(release) > len(rows):
-        below.append(f"{len(release) - len(rows):,} more: head(k), to_pandas() and to_csv() have them all.")
+        which = (
+            "are in the JSON and CSV of this report." if of_page else "head(k), to_pandas() and to_csv() have them all."
+        )
+        below.append(f"{len(release) - len(rows):,} more{'' if of_page else ':'} {which}")
     below += [f"In {empty:,} groups no item passed."] if empty else []
     below += release.notes()
     table = (
@@ -64,7 +67,7 @@ def as_html(release: Release, confidence: float = 0.95) -> str:
         f"<tbody>{''.join(body)}</tbody></table>"
     )
     notes = "".join(f'<div style="max-width:46em;margin-top:.4em">{html.escape(text)}</div>' for text in below)
-    promise = guarantee_html(release.guarantee.sentence(), release.guarantee.seeded)
+    promise = "" if of_page else guarantee_html(release.guarantee.sentence(), release.guarantee.seeded)
     return f'<div style="color:inherit;line-height:1.4">{table if body else ""}{notes}{promise}</div>'
 
 

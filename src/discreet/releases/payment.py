@@ -168,7 +168,7 @@ def payload_of(answer: Any) -> bytes:
 
 
 def answer_of(payload: bytes) -> Any:
-    """The inverse: a `Release`, an `Estimate` or a `QuantileRelease`."""
+    """The inverse: a `Release`, an `Estimate`, a `QuantileRelease` or a `ReportRelease`."""
     kind = kind_of_answer(payload)
     if kind == "estimate":
         from discreet.releases.number_payload import estimate_of_payload
@@ -178,11 +178,15 @@ def answer_of(payload: bytes) -> Any:
         from discreet.releases.quantile_list import QuantileRelease
 
         return QuantileRelease.from_payload(payload)
+    if kind == "report":
+        from discreet.releases.report_release import ReportRelease
+
+        return ReportRelease.from_payload(payload)
     return Release.from_payload(payload)
 
 
 def kind_of_answer(payload: bytes) -> object:
-    """What a payload says it is: "histogram", "estimate", "quantiles"; None of what is no answer to a question."""
+    """What a payload says it is: "histogram", "estimate", "quantiles", "report"; None of what is none."""
     try:
         stored = json.loads(payload)
     except ValueError:
@@ -192,6 +196,8 @@ def kind_of_answer(payload: bytes) -> object:
 
 def with_payment(answer: Any, payment: str | None) -> Any:
     """The same, which says how it was paid."""
+    if hasattr(answer, "with_payment"):  # of several
+        return answer.with_payment(payment)
     if not isinstance(answer, Release):
         return replace(answer, payment=payment)
     answer.payment = payment
@@ -200,6 +206,8 @@ def with_payment(answer: Any, payment: str | None) -> Any:
 
 def with_asked(answer: Any, asked: Asked) -> Any:
     """The same, which says what was asked."""
+    if hasattr(answer, "with_asked"):
+        return answer.with_asked(asked)
     if isinstance(answer, Estimate):
         return replace(answer, asked=asked.to_dict())
     if not isinstance(answer, Release):

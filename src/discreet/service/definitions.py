@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from discreet.errors import ParameterError, WordError
 from discreet.privacy import Budget
 from discreet.questions.live_question import LiveQuestion
+from discreet.storage import read_toml
 from discreet.watch.ticks import duration, ticks_in
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
 
 __all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
 
@@ -341,13 +336,7 @@ class _Service(BaseModel):
 
 def load(path: Path) -> Configuration:
     """The configuration in a TOML file; ParameterError says what is wrong with it."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ParameterError(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{str(path)!r} is not TOML: {error}") from None
-    return configuration(data, path.parent)
+    return configuration(read_toml(path), path.parent)
 
 
 def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:

@@ -1,0 +1,85 @@
+"""`discreet report`: several questions with one budget, on one page."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli import options
+from discreet.cli.output import print_table, watched
+from discreet.cli.publish import Place, publish
+from discreet.errors import ParameterError
+from discreet.storage import read_toml
+
+if TYPE_CHECKING:
+    from discreet.questions.data import Data
+    from discreet.questions.report import Report
+
+__all__ = ["report"]
+
+_ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
+
+place = options.gathers(
+    "place",
+    functools.partial(Place, 0.95, endings=_ENDINGS),
+    options.option(
+        "--format",
+        "How to write the report; by default as the output's name says, or a table.",
+        options.choice("html", "json", "csv", "table"),
+    ),
+    options.option("--output -o", "Write the report to this file; of csv, one for every question.", options.PATH),
+    options.flag("--explain", "Explain what the report promises."),
+)
+
+
+@click.command(epilog="Example: discreet report october.toml -o october.html. Guide: docs/report.md")
+@options.takes(
+    options.Argument("definition", "The report: title, data, budget and questions.", type=options.PATH,
+                     metavar="REPORT.TOML"),
+)  # fmt: skip
+@options.files("Files to read in place of those that the report names.")
+@options.takes(options.flag("--plan", "Show what each question gets of the budget; read and charge nothing."))
+@place
+@options.paying_by_name
+@options.quiet
+def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, paying: options.Paying) -> None:
+    """Answer several questions with one budget, on one page.
+
+    All answers are charged at once. The page stands alone: it needs no network, and can be printed or mailed.
+    """
+    from discreet.questions.answer import answer
+    from discreet.questions.data import read
+    from discreet.questions.report import read_report
+    from discreet.releases.payment import Payer
+
+    asked, how = read_report(read_toml(definition))
+    named = how.pop("files", ())
+    paths = files or ((named,) if isinstance(named, str) else tuple(named))
+    if not paths and "sql" not in how:
+        raise ParameterError('name the files to read: [data] with files = "access.log", or behind the report')
+    data = read(*paths, watch=watched, **how)
+    if plan:
+        _show(asked, data)
+        return
+    if place.written_as == "csv" and place.output is None:
+        raise ParameterError("csv has a file for every question: give --output, such as report.csv")
+    place.check(lambda: [*data.kept(), paying.ledger, definition])
+
+    def draw(reading_is_over: Any) -> Any:
+        return answer(asked, data, asked.budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
+
+    publish(place, paying, asked.budget, draw, lambda found: list(data.remarks))
+
+
+def _show(asked: Report, data: Data) -> None:
+    """What each question gets."""
+    rows = [
+        (title, f"{float(share):.1%}", str(part), way.description)
+        for share, (title, (way, part)) in zip(asked.shares, asked.ways(data, asked.budget).items(), strict=True)
+    ]
+    print_table(["question", "share", "budget", "mechanism"], rows, (1,))
+    unit = next(iter(asked.ways(data, asked.budget).values()))[0].unit
+    click.echo(f"Together: {asked.budget}. It hides {unit.describe()}. Nothing was read, and nothing charged.")

@@ -1,0 +1,85 @@
+"""What people's items cost, against their exact joint delta; and the composition of reports, against exact laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.central.person_vectors import MOST_ITEMS, PersonVectors, alone, gaussian_delta
+from discreet.privacy.calibration.zcdp import zcdp_delta
+from discreet.questions.data import data_of
+from discreet.questions.report import Report
+
+
+def worst(mechanism: PersonVectors, epsilon: float) -> float:
+    """delta at this epsilon over all numbers of items, and of those nobody else has (docs/privacy/people.md)."""
+    mu, z = mechanism.calibration.mu, mechanism.calibration.z
+    d = np.arange(1.0, MOST_ITEMS + 1)[:, None]
+    j = np.arange(0.0, MOST_ITEMS + 1)[None, :]
+    log_none = j * np.log1p(-alone(mu, z, d[:, 0])[:, None])
+    pi, rest = -np.expm1(log_none), mu * np.sqrt(1.0 - 0.3 * np.minimum(j, d) / d)
+    found = pi + (1.0 - pi) * gaussian_delta(epsilon - log_none, rest)
+    return float(np.max(np.where(j <= d, found, 0.0)))
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(1.0, 1e-6), dc.Budget(0.1, 1e-9), dc.Budget(4.0, 1e-5)])
+@pytest.mark.parametrize("times", [0.5, 1.0, 2.0, 4.0])
+def test_the_cost_of_people_covers_their_exact_delta(budget, times):
+    mechanism = PersonVectors(budget, 10)
+    cost, epsilon = mechanism.cost, times * budget.epsilon
+    assert cost is not None
+    exact = worst(mechanism, epsilon)
+    assert exact <= cost.delta + zcdp_delta(cost.rho, epsilon)
+    # Twins: half of the rho, or none of the delta, is too little for one of the epsilons.
+    if times == 0.5:
+        assert exact > cost.delta + zcdp_delta(cost.rho / 2.0, epsilon)
+    if times == 4.0:
+        assert exact > zcdp_delta(cost.rho, epsilon)
+
+
+def test_the_rho_is_that_of_all_steps():
+    """Each step has noise of L/mu_i: together mu^2/2, rounded to the safe side."""
+    mechanism = PersonVectors(dc.Budget(1.0, 1e-6), 10)
+    from discreet.central.person_vectors import LOOK, LOSSES, SECOND_LOOK, SIZES
+    from discreet.summaries.people import LENGTH
+
+    calibration = mechanism.calibration
+    for second, loses in itertools.product((True, False), repeat=2):
+        parts = [LOOK, SIZES, calibration.counts(second, loses)]
+        parts += [SECOND_LOOK] if second else []
+        parts += [LOSSES] if loses else []
+        rho = sum(float(LENGTH / calibration.sigma_of(part)) ** 2 / 2 for part in parts)
+        assert rho <= mechanism.cost.rho
+        assert rho > 0.99 * mechanism.cost.rho
+
+
+def laplace(epsilon: float, reach: int = 400) -> np.ndarray:
+    """The law of discrete Laplace noise of scale 1/epsilon on -reach .. reach."""
+    law = np.exp(-epsilon * np.abs(np.arange(-reach, reach + 1)))
+    return law / law.sum()
+
+
+def delta_of(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
+    return float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum())
+
+
+def composed_delta(epsilons: list[float], epsilon: float) -> float:
+    """Two counts that one person moves by one each: the exact delta of both at an epsilon."""
+    laws = [(laplace(each)[1:], laplace(each)[:-1]) for each in epsilons]
+    together = [np.multiply.outer(laws[0][side], laws[1][side]) for side in (0, 1)]
+    return delta_of(*together, epsilon)
+
+
+def test_two_counts_of_a_report_together_keep_the_budget():
+    table = {"who": ["a", "b", "b"]}
+    budget = dc.Budget(1.0)
+    asked = Report({"one": dc.Count(), "two": dc.Distinct(column="who")}, budget, user="who", shares=[0.3, 0.7])
+    parts = [part.epsilon for _, part in asked.ways(data_of(table), budget).values()]
+    # The law is cut at a distance where next to nothing is left.
+    assert composed_delta(parts, budget.epsilon) <= 1e-12
+    assert composed_delta(parts, 0.99 * budget.epsilon) > 1e-4  # and all of it is used
+    assert composed_delta([budget.epsilon, budget.epsilon], budget.epsilon) > 0.1  # the whole budget for each

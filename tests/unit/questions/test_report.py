@@ -1,0 +1,311 @@
+"""Reports: one budget, one charge, one answer to each question."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.noise import seeded_source
+from discreet.privacy.accounting import Charge, Tally
+from discreet.questions.data import data_of
+from discreet.questions.report import Report, part_of, read_report
+from discreet.releases.payment import Payer, answer_of, payload_of
+
+PEOPLE = 400
+TABLE = pa.table(
+    {
+        "who": [f"p{number % PEOPLE}" for number in range(4000)],
+        "path": [f"/{number % 7}" for number in range(4000)],
+        "size": [float(number % 100) for number in range(4000)],
+        "time": [1_790_812_800 + 700 * number for number in range(4000)],
+    }
+)
+QUESTIONS = {
+    "Pages": dc.Top(column="path", k=5),
+    "By day": dc.Top(column="path", k=3, every="1w", time="time"),
+    "People": dc.Count(),
+    "Sizes": dc.Quantiles(column="size", range=(0, 100), quantiles=[0.5, 0.9]),
+}
+BUDGET = dc.Budget(2.0, 1e-6)
+
+
+def report(questions=QUESTIONS, budget=BUDGET, **words) -> Report:
+    return Report(questions, budget, **{"user": "who", **words})
+
+
+def payloads(found) -> list[bytes]:
+    return [payload_of(part.answer) for part in found.parts]
+
+
+# ---- The budget
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(0.7), dc.Budget(1.1, 1e-7), dc.Budget.zcdp(0.3)])
+@pytest.mark.parametrize("shares", [None, [0.1, 0.2, 0.3, 0.4], [0.7, None, None, 0.1], [1 / 3, 1 / 3, None, None]])
+def test_shares_never_add_up_to_more_than_the_budget(budget, shares):
+    asked = report(shares=shares)
+    parts = [part_of(budget, share) for share in asked.shares]
+    for name in ("epsilon", "delta", "rho"):
+        whole = getattr(budget, name)
+        if whole is not None:
+            total = sum(Fraction(getattr(part, name)) for part in parts)
+            assert Fraction(whole) * (1 - Fraction(1, 10**12)) <= total <= Fraction(whole)
+
+
+def test_more_numbers_get_a_larger_share():
+    pages, by_day, people, sizes = report().shares
+    assert by_day > pages > sizes > people
+    assert sum(report().shares) == 1
+    assert [float(share) for share in report(shares={"People": 0.25}).shares][2] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        ([0.5, 0.5, 0.5, 0.5], "add up to 2"),
+        ([0.1, 0.1, 0.1, 0.1], "make them add up to 1"),
+        ([0.5, 0.5, None, None], "leave some"),
+        ([0.5, -0.1, None, None], "share"),
+        ([0.5], "1 numbers for 4 questions"),
+        ({"Poeple": 0.5}, "did you mean 'People'"),
+    ],
+)
+def test_shares_that_are_none(shares, told):
+    with pytest.raises(dc.ParameterError, match=told):
+        report(shares=shares)
+
+
+def spent_together(asked: Report, budget: dc.Budget) -> tuple[float, Fraction, bool]:
+    """What all mechanisms cost at most: basic composition of the pool and of the others; whether there is a pool."""
+    found = list(asked.ways(data_of(TABLE), budget).values())
+    alone = [part for _, part in found]
+    if sum(Fraction(part.epsilon) for part in alone) <= Fraction(budget.epsilon):
+        return float(sum(Fraction(part.epsilon) for part in alone)), sum(Fraction(part.delta) for part in alone), False
+    pool = [way.cost for way, _ in found if way.cost is not None]
+    others = [part for way, part in found if way.cost is None]
+    share = sum(s for s, (way, _) in zip(asked.shares, found, strict=True) if way.cost is not None)
+    delta = share * Fraction(budget.delta)
+    epsilon = Tally.of(pool).cost(float(delta) * (1 - 1e-15))
+    return (
+        epsilon + sum(part.epsilon for part in others),
+        delta + sum(Fraction(part.delta) for part in others),
+        True,
+    )
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(2.0, 1e-6), dc.Budget(0.3, 1e-9), dc.Budget(5.0, 1e-5)])
+def test_a_pool_gets_more_and_still_fits_the_budget(budget):
+    epsilon, delta, pooled = spent_together(report(budget=budget, shares=[0.3, 0.3, 0.2, 0.2]), budget)
+    assert pooled
+    assert epsilon <= budget.epsilon * (1 + 1e-12)
+    assert delta <= Fraction(budget.delta) * (1 + Fraction(1, 10**12))
+    assert epsilon > 0.97 * budget.epsilon  # and little is wasted
+    # Two equal Gaussians together: a factor of nearly sqrt(2) for each.
+    parts = [part for _, part in report(shares=[0.3, 0.3, 0.2, 0.2]).ways(data_of(TABLE), budget).values()]
+    assert parts[0].epsilon > 1.3 * 0.3 * budget.epsilon
+    assert parts[2].epsilon == pytest.approx(0.2 * budget.epsilon)
+
+
+def test_a_twin_without_composition_is_caught(monkeypatch):
+    """Every question with the whole budget: the same sums show it."""
+    monkeypatch.setattr("discreet.questions.report.part_of", lambda budget, share: budget)
+    epsilon, delta, _ = spent_together(report(), BUDGET)
+    assert epsilon > BUDGET.epsilon or delta > BUDGET.delta
+
+
+def test_a_report_is_one_charge(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger")
+    ledger.grant("people", dc.Budget(10.0, 1e-5))
+    account = ledger.account("people")
+    found = report().answer(TABLE, ledger=account, charge_id="october")
+    assert found.payment == "charged"
+    charges = [event for event in ledger.history("people") if event.kind == "charge"]
+    assert [event.charge_id for event in charges] == ["october"]
+    assert dc.Budget.from_dict(charges[0].details["budget"]) == BUDGET
+    assert charges[0].details["question"]["question"] == "report"
+
+
+def test_an_account_of_rhos_is_charged_the_sum_of_what_the_mechanisms_say():
+    way = report().way(data_of(TABLE), BUDGET)
+    rho = delta = Fraction(0)
+    for each, part in report().ways(data_of(TABLE), BUDGET).values():
+        rho += Fraction(each.cost.rho) if each.cost else Fraction(part.epsilon) ** 2 / 2
+        delta += Fraction(each.cost.delta if each.cost else part.delta)
+    assert way.cost == Charge(None, way.cost.delta, rho=way.cost.rho)
+    assert (way.cost.delta, way.cost.rho) == (pytest.approx(float(delta)), pytest.approx(float(rho)))
+    assert Fraction(way.cost.rho) >= rho * (1 - Fraction(1, 10**12))
+    assert Fraction(way.cost.delta) >= delta
+
+
+# ---- Answers
+
+
+def test_a_replay_is_the_same_bit_for_bit_and_reads_nothing(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger")
+    ledger.grant("people", dc.Budget(10.0, 1e-5))
+    file = tmp_path / "log.csv"
+    file.write_text("who,path\n" + "".join(f"p{n % 300},/{n % 5}\n" for n in range(3000)))
+    asked = report({"Pages": dc.Top(column="path", k=5), "People": dc.Count()})
+    how = {"ledger": ledger.account("people"), "charge_id": "one"}
+    first = asked.answer(dc.read(file), **how)
+    file.unlink()
+    again = asked.answer(dc.read(file), **how)
+    assert (first.payment, again.payment) == ("charged", "replayed")
+    assert first.to_payload() == again.to_payload()
+    assert first.to_json() == again.to_json()
+    assert first.to_html() == again.to_html()
+    assert answer_of(payload_of(first)).to_payload() == first.to_payload()
+    with pytest.raises(dc.LedgerError, match="questions"):
+        report({"Pages": dc.Top(column="path", k=6), "People": dc.Count()}).answer(dc.read(file), **how)
+
+
+@pytest.mark.parametrize("title", QUESTIONS)
+def test_a_report_of_one_question_is_that_question(title):
+    question = QUESTIONS[title]
+    found = report({title: question}).answer(TABLE, source=seeded_source(5))
+    alone = dc.answer(replace(question, user="who"), TABLE, BUDGET, Payer(source=seeded_source(5)))
+    assert found.confidence == found.each_confidence == 0.95
+    told = [json.loads(payload_of(each)) for each in (found[title], alone)]
+    for each in told:
+        each.pop("asked", None)
+        each.get("told", {}).pop("time", None)
+    assert told[0] == told[1]
+
+
+def test_intervals_hold_together():
+    found = report().answer(TABLE, source=seeded_source(1))
+    assert found.each_confidence == pytest.approx(1 - 0.05 / 4)
+    assert found["Sizes"].confidence == found.each_confidence
+    wide = found["People"].upper - found["People"].lower
+    part = found.parts[2].budget
+    # Laplace noise of scale 1/epsilon at 98.75 %
+    assert wide / 2 == pytest.approx(math.log(1 / 0.0125) / part.epsilon, rel=0.1)
+
+
+class Unread:
+    """A table whose rows nobody may ask for."""
+
+    column_names = TABLE.column_names
+    schema = TABLE.schema
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        def rows():
+            raise AssertionError("read")
+            yield
+
+        return pa.RecordBatchReader.from_batches(TABLE.schema, rows()).__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (dc.Top(column="path", k=5, memory="1MB"), "question 'Wrong': .*memory"),
+        (dc.Histogram(column="path", universe=["a"]), "question 'Wrong': max_items is needed"),
+    ],
+)
+def test_a_refused_question_reads_and_spends_nothing(tmp_path, wrong, told):
+    ledger = dc.Ledger(tmp_path / "ledger")
+    ledger.grant("people", dc.Budget(10.0, 1e-5))
+    asked = report({"Pages": dc.Top(column="path", k=5), "Wrong": wrong})
+    with pytest.raises(dc.DiscreetError, match=told):
+        asked.answer(Unread(), ledger=ledger.account("people"), charge_id="x")
+    assert [event.kind for event in ledger.history("people")] == ["grant"]
+
+
+def test_units_are_not_mixed():
+    asked = Report([dc.Count(user="who"), dc.Top(column="path")], BUDGET)
+    with pytest.raises(dc.ParameterError, match=r"'Top 100 of path' hides one event.*must hide the same"):
+        asked.answer(TABLE)
+    with pytest.raises(dc.ParameterError, match="user must be that of the report"):
+        report([dc.Count(user="path")])
+    with pytest.raises(dc.ParameterError, match="confidence is a word of the report"):
+        report([dc.Count(confidence=0.9)])
+
+
+def test_words_of_the_report_are_those_of_its_questions():
+    asked = report([dc.Count(where="size < 50"), dc.Count()], where="size > 10", nulls="skip")
+    first, second = asked.questions.values()
+    assert (first.where, second.where) == ("(size > 10) AND (size < 50)", "size > 10")
+    assert first.nulls == second.nulls == "skip"
+    assert list(asked.questions) == ["People where size < 50", "People"]
+
+
+def test_what_is_no_report():
+    for wrong in ([], {}, ["top"], [report()]):
+        with pytest.raises(dc.ParameterError, match="question"):
+            Report(wrong, BUDGET)
+    with pytest.raises(TypeError, match="did you mean 'title'"):
+        report(titel="x")
+    with pytest.raises(dc.ParameterError, match="budget must be"):
+        Report([dc.Count()], 1.0)
+
+
+def test_answers_are_found_by_title_and_place():
+    found = report().answer(TABLE, source=seeded_source(2))
+    assert found[2] is found["People"]
+    assert len(found) == 4
+    assert found.titles == list(QUESTIONS)
+    with pytest.raises(KeyError, match="no question 'Poeple'"):
+        found["Poeple"]
+    assert not found.is_private
+    assert "NOT PRIVATE" in found.to_html()
+    assert set(found.to_csv()) == {"1-pages", "2-by-day", "3-people", "4-sizes"}
+    assert found.to_csv()["3-people"].startswith("counted,estimate,lower,upper\npeople,")
+    for title in QUESTIONS:
+        assert title in found.to_table()
+        assert title in found._repr_html_()
+
+
+# ---- TOML
+
+
+TOLD = {
+    "title": "October",
+    "user": "who",
+    "time": "time",
+    "epsilon": 2.0,
+    "delta": 1e-6,
+    "data": {"files": "log.csv", "format": "csv"},
+    "questions": [
+        {"kind": "top", "column": "path", "k": 5, "every": "1d"},
+        {"kind": "histogram", "title": "Few", "column": "path", "universe": ["/1", "/2"], "max_items": 2, "share": 0.2},
+    ],
+}
+
+
+def test_toml_has_the_words_of_the_questions():
+    asked, how = read_report(TOLD)
+    assert how == {"files": "log.csv", "format": "csv"}
+    assert asked.budget == BUDGET
+    top, few = asked.questions.values()
+    assert (top.time, top.user, few.user) == ("time", "who", "who")
+    assert float(asked.shares[1]) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"titel": "x"}, "the report has no word 'titel'; did you mean 'title'"),
+        ({"data": {"fromat": "csv"}}, r"\[data\] has no word 'fromat'; did you mean 'format'"),
+        ({"data": "log.csv"}, "data must be a table"),
+        ({"questions": []}, "needs questions"),
+        ({"questions": [{"kind": "tpo"}]}, "did you mean 'top'"),
+        ({"questions": [{"column": "path"}]}, "kind must be one of top, count"),
+        ({"questions": [{"kind": "top", "colum": "path"}]}, "question 1 has no word 'colum'; did you mean 'column'"),
+        ({"questions": [{"kind": "top", "k": 0}]}, "k must be"),
+        ({"questions": [{"kind": "count"}, {"kind": "count"}]}, "same title"),
+        ({"rho": 0.1}, "either rho, or epsilon"),
+        ({"epsilon": -1}, "epsilon must be"),
+    ],
+)
+def test_wrong_words_of_toml_get_the_nearest_right_one(change, told):
+    with pytest.raises(dc.ParameterError, match=told):
+        read_report({**TOLD, **change})
+    with pytest.raises(dc.ParameterError, match="a budget is needed"):
+        read_report({name: value for name, value in TOLD.items() if name != "epsilon"})
