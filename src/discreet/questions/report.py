@@ -134,7 +134,7 @@ class Report(Worded):
 
     def _passed_on(self, title: str, question: Question) -> Question:
         """A question with the words that the report says for all."""
-        has, said = {each.name for each in words_of(question)}, dict[str, Any]()
+        has, said = {each.name for each in words_of(type(question))}, dict[str, Any]()
         for name in _PASSED_ON:
             if name in self.given and name in has and name not in question.given:
                 said[name] = getattr(self, name)
