@@ -113,7 +113,19 @@ class Argument(click.Argument):
 _SECTIONS = {
     "Question": (),  # and all that have no other place
     "Privacy": ("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
-    "Input": ("input_format", "encoding", "delimiter", "quote", "no_header", "nulls", "bad_rows", "sql"),
+    "Input": (
+        "input_format",
+        "encoding",
+        "delimiter",
+        "quote",
+        "no_header",
+        "nulls",
+        "bad_rows",
+        "max_bad",
+        "sql",
+        "lookup",
+        "on",
+    ),
     "Output": ("output", "format", "plot", "explain", "confidence", "quiet", "help", "help_all"),
 }
 

@@ -104,7 +104,7 @@ def _run(
     question = kind(**from_text(kind, said))
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
-    lists = (said[name] for name in ("groups", "universe") if name in said)
+    lists = (said[name] for name in ("groups", "universe", "lookup") if name in said)
     place.check(lambda: [*data.kept(), paying.ledger, *lists])
 
     def draw(reading_is_over: Any) -> Any:

@@ -148,7 +148,7 @@ _NODES = {
     "STATEMENT_NODE": ("a statement inside of a query", "it is not known here"),
 }
 _TABLES = {
-    "JOIN": ("a join", "one row of the input can become many"),
+    "JOIN": ("a join", "one row of the input can become many; lookup adds the columns of a public table"),
     "TABLE_FUNCTION": (
         "a function in FROM",
         f"files are read by discreet: FROM 'log.csv', or FROM {FILES} for those that are given (--delimiter and the "

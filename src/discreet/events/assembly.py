@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from discreet._native import MadeColumn
     from discreet.events.keys import Keys
+    from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
     from discreet.events.times import Every
 
@@ -132,6 +133,10 @@ class Events:
 
     def makes_keys(self, columns: Sequence[str]) -> bool:
         """Whether items of these columns are keys: of several columns, or of a type that no summary knows."""
+        raise NotImplementedError
+
+    def with_lookup(self, lookup: Lookup) -> Events:
+        """The same, whose rows have the columns of a public table, too."""
         raise NotImplementedError
 
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:

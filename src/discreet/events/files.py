@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource,
 from discreet.events.keys import Keys
 
 if TYPE_CHECKING:
+    from discreet.events.lookup import Lookup
     from discreet.events.pages import ColumnPages
     from discreet.events.row_query import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader, TextRows
@@ -59,7 +61,15 @@ class Files(Events):
             raise ParameterError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
         self.format, self.dialect, self.query = format, dialect, query
         self.encoding = None if encoding is None else encoding_named(encoding)
+        self.lookup: Lookup | None = None
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
+
+    def with_lookup(self, lookup: Lookup) -> Files:
+        if isinstance(self.query, Whole):
+            raise ParameterError("a query that may join tables has no lookup beside it: join the public table there")
+        same = copy(self)
+        same.lookup = lookup
+        return same
 
     def says_lists(self, column: str | None = None) -> bool | None:
         return True if self.format == "baskets" else None
@@ -128,6 +138,8 @@ class FileRows(Rows):
         if wanted.where is not None and files.query is not None:
             raise ParameterError("a query has a condition of its own: give where there")
         self._query = wanted.where or files.query
+        if files.lookup is not None:
+            self._query = files.lookup.over(self._query)  # type: ignore[arg-type]
         self._files = files.files
         if isinstance(self._query, Whole):
             how = {"format": files.format, "dialect": files.dialect, "encoding": files.encoding}

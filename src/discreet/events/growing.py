@@ -155,7 +155,8 @@ class Growing:
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
         self._source: Piped | Followed | None = None
-        anything = range(len(self._values), len(self._reads))
+        taken = range(len(self._reads)) if self._bound is None else self._bound.taken
+        anything = {*range(len(self._reads))}.difference(taken[: len(self._values)])
         reads = [] if self.format in ("text", "baskets") else self._reads
         self._reader = reader_of(self.format, file, reads, dialect, anything, sets)
         self._cutter = Cutter(self._reader.delimiter, self._reader.quote)

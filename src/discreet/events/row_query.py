@@ -24,7 +24,17 @@ from discreet.events.columns import check_names, without_views
 from discreet.events.items import categories_of, item_of, library, objects_of, read
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
-__all__ = ["Bound", "Rowwise", "of_arrays", "of_rows", "of_table", "texts_of"]
+__all__ = [
+    "Bound",
+    "Rowwise",
+    "column_of_objects",
+    "kept",
+    "of_arrays",
+    "of_rows",
+    "of_table",
+    "plain_schema",
+    "texts_of",
+]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -131,12 +141,12 @@ def of_table(condition: Rowwise, table: Any) -> Any:
     query = condition.bound([])
     names = [str(name) for name in query.reads]
     if names_of_objects(table):
-        columns = [_column_of(table, name) for name in names]
+        columns = [column_of_objects(table, name) for name in names]
         if len({len(column) for column in columns}) > 1:
             raise DataError("a dict of columns needs columns of one length")
         keep = query.keeps(columns)[0]
         if isinstance(table, dict):
-            return {name: _kept(column, keep) for name, column in table.items()}
+            return {name: kept(column, keep) for name, column in table.items()}
         return table[keep] if library(table) == "pandas" else table.filter(keep)
     data = as_arrow(table)
 
@@ -146,11 +156,15 @@ def of_table(condition: Rowwise, table: Any) -> Any:
             arrays = [_field(schema, batch.column, name) for name in names]
             yield batch.filter(pa.array(query.keeps(arrays)[0]))
 
-    plain = [without_views(pa.array([], each.type)).type for each in data.schema]
-    schema = pa.schema([each.with_type(kind) for each, kind in zip(data.schema, plain, strict=True)])
+    schema = plain_schema(data.schema)
     for name in names:
         _field(schema, schema.field, name)
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The same without views, of which Arrow cannot take some."""
+    return pa.schema([each.with_type(without_views(pa.array([], each.type)).type) for each in schema])
 
 
 def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
@@ -165,7 +179,7 @@ def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
     check_names(schema.names, [name])
 
 
-def _column_of(table: Any, name: str) -> pa.Array:
+def column_of_objects(table: Any, name: str) -> pa.Array:
     """A column of a data frame or a dict. Python objects are as text: what Arrow makes of them depends on each.
 
     So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
@@ -193,7 +207,10 @@ def _text_of(value: Any) -> str | None:
     return str(value) if isinstance(value, (Real, Decimal, date)) and value == value else None
 
 
-def _kept(column: Any, keep: Mask) -> Any:
+def kept(column: Any, keep: Mask) -> Any:
+    """Some rows of a column, in the same kind of column."""
+    if library(column) in ("pandas", "polars"):
+        return column[keep] if library(column) == "pandas" else column.filter(keep)
     if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
         return (
             pa.chunked_array(column).filter(pa.array(keep))

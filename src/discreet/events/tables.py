@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
@@ -42,6 +43,7 @@ from discreet.events.tags import own_kinds, tagged
 from discreet.events.times import times_of_objects
 
 if TYPE_CHECKING:
+    from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
 
 __all__ = [
@@ -97,6 +99,12 @@ class Scanned(Events):
 
     def __init__(self, names: Sequence[str], scan: Callable[[list[str] | None], Any]) -> None:
         self._names, self._scan = list(names), scan
+        self._lookup: Lookup | None = None
+
+    def with_lookup(self, lookup: Lookup) -> Scanned:
+        same = copy(self)
+        same._lookup = lookup
+        return same
 
     def says_lists(self, column: str | None = None) -> bool | None:
         return self._tables(() if column is None else (column,)).says_lists(column)
@@ -115,8 +123,12 @@ class Scanned(Events):
 
     def _tables(self, names: Sequence[str]) -> Tables:
         """The table with these columns; with all where they are not said, or not found, which is refused then."""
+        lookup = self._lookup
+        if lookup is not None and names:
+            names = [*(name for name in names if name not in lookup.columns), lookup.on]
         chosen = list(dict.fromkeys(names)) if names and {*names} <= {*self._names} else None
-        return Tables(read(self, lambda: self._scan(chosen)))
+        found = Tables(read(self, lambda: self._scan(chosen)))
+        return found if lookup is None else found.with_lookup(lookup)
 
 
 def _names_in(where: Rowwise | None) -> list[str]:
@@ -130,6 +142,9 @@ class Tables(Events):
         refuse_elsewhere(data)
         self._data = data
         self._keyed: dict[tuple[str, ...], bool] = {}
+
+    def with_lookup(self, lookup: Lookup) -> Tables:
+        return _LookedUp(self._data, lookup)
 
     def says_lists(self, column: str | None = None) -> bool | None:
         return says_lists(self._column(column))
@@ -180,6 +195,30 @@ class Tables(Events):
             return only_column(self._data)
         self._data = opened(self._data)
         return column_of(self._data, name)
+
+
+class _LookedUp(Tables):
+    """The rows of a table with the columns of a public one."""
+
+    def __init__(self, data: Any, lookup: Lookup) -> None:
+        super().__init__(data)
+        self._lookup = lookup
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        return False if column in self._lookup.columns else super().says_lists(column)
+
+    def all_rows(self, **rules: Any) -> Rows:
+        return self._tables([]).all_rows(**rules)
+
+    def _rows(self, wanted: Wanted) -> Rows:
+        if not wanted.columns:
+            raise ParameterError("with a lookup, name the column that is asked about")
+        return self._tables([*wanted.columns, *wanted.by, wanted.user, wanted.value])._rows(wanted)
+
+    def _tables(self, asked: Sequence[str | None]) -> Tables:
+        from discreet.events.lookup import of_table
+
+        return Tables(of_table(self._lookup, self._data, [name for name in asked if name is not None]))
 
 
 class TableRows(Rows):

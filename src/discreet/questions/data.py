@@ -51,14 +51,18 @@ class Data:
         """The events."""
         return self.opened()
 
+    def events_for(self, question: Question) -> Events:
+        """The events, with the columns of the public table that a question looks things up in."""
+        return self.events if question.lookup is None else self.events.with_lookup(question.lookup)
+
     def rows(self, question: Question, columns: Sequence[str] | str | None, **words: Any) -> Rows:
         """The rows that a question asks for, with these columns; `words` are those of `Wanted`. Nothing is read yet."""
-        found = self.events.rows(columns or None, **self._rules(question), **words)
+        found = self.events_for(question).rows(columns or None, **self._rules(question), **words)
         return self._seen(found)
 
     def all_rows(self, question: Question) -> Rows:
         """Rows that nothing is asked of except how many there are."""
-        return self._seen(self.events.all_rows(**self._rules(question)))
+        return self._seen(self.events_for(question).all_rows(**self._rules(question)))
 
     def _seen(self, found: Rows) -> Rows:
         self._watched.append(self.watch(found))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
-from discreet.questions.question import Worded
+from discreet.questions.question import Worded, look_up
 from discreet.questions.words import (
     Refusal,
     ValueKind,
@@ -61,6 +61,8 @@ class LiveQuestion(Worded):
         None, "List of all items that may be published, known in advance.", plain("FILE|N|A:B", _texts)
     )
     where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    lookup: Any = word(None, "Public table with a row for every value of --on: adds its columns.", plain("FILE"))
+    on: str | None = word(None, "Column of the input and of the lookup that says which row belongs.", one_column())
     bad_rows: str = word("skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"))
     k: int = word(20, "List at most N items.", whole(1), letter="k")
     horizon: str | int | None = word(
@@ -117,3 +119,6 @@ class LiveQuestion(Worded):
     def complete(self) -> None:
         if self.universe is not None and not isinstance(self.universe, tuple):
             raise ParameterError(f"universe must be a tuple of texts here, not {type(self.universe).__name__}")
+        look_up(self)
+        if self.sets and self.lookup is not None and self.column in self.lookup.columns:
+            raise WordError("{sets} are lists in the input: {column} cannot come from {lookup}")

@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.questions.data import Data
 
-__all__ = ["PERSON", "ROW", "Question", "Way", "Worded", "of_lists", "spoken", "unit_kind", "universe_kind", "way_of"]
+__all__ = [
+    "PERSON",
+    "ROW",
+    "Question",
+    "Way",
+    "Worded",
+    "look_up",
+    "of_lists",
+    "spoken",
+    "unit_kind",
+    "universe_kind",
+    "way_of",
+]
 
 ROW, PERSON = Event(), User()
 _UNITS: dict[str, Unit] = {"row": ROW, "person": PERSON}
@@ -103,10 +115,20 @@ class Question(Worded, abc.ABC):
         None, "Column that says whose row it is. Hides whole people.", column(), old=("user_column",)
     )
     where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    lookup: Any = word(
+        None, "Public table with a row for every value of --on: adds its columns.", plain("FILE"), advanced=True
+    )
+    on: str | None = word(
+        None, "Column of the data and of the lookup that says which row belongs.", column(), advanced=True
+    )
     nulls: str = word("error", "Rows without a value are an error, or left out.", choice("error", "skip"))
     bad_rows: str = word(
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        look_up(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
@@ -128,6 +150,16 @@ class Question(Worded, abc.ABC):
     @abc.abstractmethod
     def way(self, data: Data, budget: Budget) -> Way:
         """How it is answered from these data, of which only what is public is looked at."""
+
+
+def look_up(question: Any) -> None:
+    """The public table of a question is read and checked when it is asked, before any data."""
+    if (question.lookup is None) != (question.on is None):
+        raise WordError("{lookup} and {on} go together: a public table, and the column that says which row belongs")
+    if question.lookup is not None:
+        from discreet.events.lookup import Lookup
+
+        object.__setattr__(question, "lookup", Lookup.of(question.lookup, question.on))
 
 
 def way_of(

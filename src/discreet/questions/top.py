@@ -275,7 +275,7 @@ class Top(Question):
         """Whether each row is the list of all that one person has: by what the column's type says, or the words."""
         if self.user is not None or self.grouped_by or len(self.column or ()) > 1:
             return False
-        told = data.events.says_lists(self.column[0] if self.column else None)
+        told = data.events_for(self).says_lists(self.column[0] if self.column else None)
         if self.lists and told is False:
             raise ParameterError(_WHOSE)
         if told is not None:

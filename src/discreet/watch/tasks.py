@@ -193,11 +193,12 @@ def reader_of(
     file: str,
     format: str | None,
     dialect: Dialect | None,
-    query: Query | None,
+    condition: Query | None,
     remark: Callable[[str], None],
     encoding: str | None = None,
 ) -> Growing:
     """The rows of a growing input that it is about."""
+    query: Any = condition if live.lookup is None else live.lookup.as_texts().over(condition)
     item = live.user if live.distinct else None if live.total else live.column
     return Growing(
         file,

@@ -659,8 +659,8 @@ def test_one_value_of_a_category_decides_nothing_for_the_others(name):
     for more in (odd, None):
         mixed = pd.Series([*values, more], dtype=object).astype("category")
         assert dc.count(pd.DataFrame({"a": mixed}), budget, where=condition).value == expected
-    typed = row_query._column_of(pd.DataFrame({"a": column}), "a")
-    assert row_query._column_of(pd.DataFrame({"a": mixed}), "a").type == typed.type == pa.string()
+    typed = row_query.column_of_objects(pd.DataFrame({"a": column}), "a")
+    assert row_query.column_of_objects(pd.DataFrame({"a": mixed}), "a").type == typed.type == pa.string()
 
 
 @pytest.mark.parametrize("kind", TABLES)
