@@ -7,6 +7,7 @@ on for too long is refused, and while several requests wait on a connection the 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -23,6 +24,9 @@ _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 28\r\nconnection: close\r\n\r\nThe headers are too large.\r\n"
 )
+
+_SILENT = logging.Logger("connections", logging.CRITICAL + 1)
+"""Takes uvicorn's remarks about what a client did wrong: strangers do not fill the log, and no line has their times."""
 
 
 class _Flow(FlowControl):
@@ -60,6 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *values: Any, **more: Any) -> None:
         super().__init__(*values, **more)
+        self.logger = _SILENT
         self._rest = b""  # came, and the parser has not had it yet
         self._quiet = 0  # bytes that the parser had since it said something: headers that go on
         self._in_head = True
@@ -129,9 +134,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self._rest and not self.transport.is_closing():
             self._feed()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Strangers do not fill the log."""
 
     # ---- clients that do not read ------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any
 
@@ -54,7 +55,10 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 message["headers"] = [*message.get("headers", []), *self._headers]
-            await send(message)
+            try:
+                await send(message)
+            except RuntimeError:  # uvloop: the client left, and uvicorn has not heard of it yet
+                raise ClientDisconnect from None
 
         try:
             await self._app(scope, receive, careful)
@@ -69,4 +73,5 @@ class Guard:
         else:
             return
         if not begun:
-            await response(scope, receive, careful)
+            with contextlib.suppress(ClientDisconnect):
+                await response(scope, receive, careful)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,7 +94,7 @@ class Uploads:
         if not slow:
             return run(*values)
         limiter = self._reading[caller.token is not None]
-        return await anyio.to_thread.run_sync(run, *values, limiter=limiter)
+        return _given(await anyio.to_thread.run_sync(_tried, run, *values, limiter=limiter))
 
     async def body(self, request: Request, held: Holding, most: int | None = None) -> bytes:
         """All of it, unless it is too large, more than the caller's share, or does not come in time."""
@@ -140,6 +141,9 @@ class Uploads:
 
     async def take(self, stream: LiveStream, arrival: Arrival) -> tuple[int, bool]:
         """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
+        return _given(await self._answered(stream, arrival))
+
+    async def _answered(self, stream: LiveStream, arrival: Arrival) -> tuple[int, bool] | _Failed:
         key, digest = arrival.key, arrival.digest
         if key is not None and digest is not None:
             before = stream.before(key, digest)
@@ -149,18 +153,16 @@ class Uploads:
             if pending is not None:
                 if pending[0] != digest:
                     raise ProblemError(422, "The Idempotency-Key was used for another body")
-                return await asyncio.shield(pending[1]), True
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+                return _with(await asyncio.shield(pending[1]), True)
+        future: asyncio.Future[int | _Failed] = asyncio.get_running_loop().create_future()
 
         def done(arrival: Arrival, error: Exception | None) -> None:
             if key is not None:
                 stream.pending.pop(key, None)
             if future.cancelled():
                 return
-            if error is None:
-                future.set_result(arrival.accepted)
-            else:
-                future.set_exception(error)
+            arrival.error = None
+            future.set_result(arrival.accepted if error is None else _Failed(error))
 
         if key is not None:
             stream.pending[key] = (digest, future)
@@ -170,7 +172,7 @@ class Uploads:
             if key is not None:
                 stream.pending.pop(key, None)
             raise
-        return await asyncio.shield(future), False
+        return _with(await asyncio.shield(future), False)
 
     async def read(self, caller: Caller, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
         """The rows of a body; in a thread if that could keep others waiting."""
@@ -257,6 +259,38 @@ class _TimeLimit:
             assert self._task is not None
             getattr(self._task, "uncancel", int)()  # new in Python 3.11
             raise ProblemError(408, "The body did not come in time") from None
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An error on its way from a thread, as a value.
+
+    A future that raises it is held by the frame that waits for it, the frame by the error's traceback, and the error by
+    the future. What else is in such frames, a body of 16 MiB, would stay until Python looks for cycles: seldom.
+    """
+
+    error: Exception
+
+
+def _tried(run: Callable[..., _T], *values: Any) -> _T | _Failed:
+    try:
+        return run(*values)
+    except Exception as error:
+        return _Failed(error)
+
+
+def _given(outcome: _T | _Failed) -> _T:
+    """What came, or the error that came, raised so that no frame holds it. The caller must not keep the outcome."""
+    if not isinstance(outcome, _Failed):
+        return outcome
+    try:
+        raise outcome.error
+    finally:
+        del outcome
+
+
+def _with(taken: int | _Failed, repeated: bool) -> tuple[int, bool] | _Failed:
+    return taken if isinstance(taken, _Failed) else (taken, repeated)
 
 
 def _media_type(request: Request) -> str:
