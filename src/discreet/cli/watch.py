@@ -96,7 +96,7 @@ def watch(
             return
         if not shows_progress:
             _note_left_out(watcher)
-        if watcher.run.is_over:
+        if watcher.is_over:
             remark(f"the {ticks} ticks are used up")
 
 

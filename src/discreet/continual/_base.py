@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import dataclasses
 import hashlib
 import uuid
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
+from discreet.privacy.spans import Spans
 from discreet.privacy.steps import Steps
 from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
@@ -73,7 +75,18 @@ class Continual(abc.ABC):
         # Whether the ledger that is given now was asked. A state that it paid for costs nothing; one that was begun
         # without a ledger is charged.
         self._charged = False
+        self._period: str | None = None  # the span of the calendar that all rows are of
         self._use_source(source)
+
+    def limit_to(self, spans: Spans, period: str) -> None:
+        """Say that all rows will be of one span, such as a day, by its name; before anything is charged.
+
+        Whoever gives rows keeps that promise. Then what a person does in that span is hidden, and the charge is about
+        this span alone (docs/privacy/continual.md, "A run a day").
+        """
+        assert isinstance(self.unit, (Event, User))
+        self.unit = dataclasses.replace(self.unit, per=spans.text, zone=spans.zone)
+        self._spans, self._period = spans, spans.named(period)
 
     def _use_source(self, source: RandomSource | None) -> None:
         self._source = system_source() if source is None else source
@@ -245,8 +258,8 @@ class Continual(abc.ABC):
         if self._ledger is not None and not self._charged:
             # The token says whose releases the charge pays for: this object's, and those of the states saved from it.
             # Of a person the first items count and no others, so that all of them is hidden: `User()`.
-            hides = User() if isinstance(self.unit, User) else self.unit
-            bill = Bill(self.budget, self.mechanism_name, self.unit, hides=hides)
+            hides = dataclasses.replace(self.unit, max_items=None) if isinstance(self.unit, User) else self.unit
+            bill = Bill(self.budget, self.mechanism_name, self.unit, hides=hides, period=self._period)
             begins = begin(self._ledger, self._charge_id, bill, self._token.encode(), what="continual release")
             if begins and self._steps.charge_id == self._charge_id:
                 self._steps = Steps.under(self._ledger, self._charge_id)  # the ticks so far were made without a ledger
@@ -310,6 +323,7 @@ class Continual(abc.ABC):
             "steps": self._steps.to_dict(),
             **({} if self._run_number == 1 else {"run": self._run_number}),
             **({} if not self.remember else {"remember": self.remember}),
+            **({} if self._period is None else {"period": self._period, "spans": dataclasses.asdict(self._spans)}),
         }
 
     def _restore(self, header: dict[str, Any]) -> None:
@@ -320,6 +334,8 @@ class Continual(abc.ABC):
         self._seeded = self._seeded or bool(header["seeded"])
         self._steps = Steps.from_dict(header["steps"])
         self._run_number = whole_number("run", header.get("run", 1))
+        if "period" in header:
+            self.limit_to(Spans(**header["spans"]), str(header["period"]))
 
 
 class ListedOverTime(Continual):

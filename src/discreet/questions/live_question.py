@@ -73,6 +73,11 @@ class LiveQuestion(Worded):
         None, "Length of a tick: 30s, 15m, 1h, 1d; by the times of rows, or the clock.", plain("TIME")
     )
     rows: int | None = word(None, "Number of rows in a tick.", whole(1))
+    per: str | None = word(
+        None, "Begin anew with every span of the calendar, such as 1d; hides a person's day. Needs {time}.",
+        plain("SPAN"),
+    )  # fmt: skip
+    zone: str | None = word(None, "Time zone of these spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))
     time: str | None = word(None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column())
     start: str | None = word(None, "First tick; rows before it are left out.", plain("WHEN"))
     late: str | None = word(None, "How long a tick waits for its rows, such as 10m; 0s by default.", plain("TIME"))
@@ -93,6 +98,9 @@ class LiveQuestion(Worded):
             lambda q: (q.tick is None) == (q.rows is None),
         ),
         excludes("rows", "time", "a tick is this many rows, whenever they come"),
+        needs("per", "time", because="a row belongs to the span of its time"),
+        needs("zone", "per"),
+        excludes("horizon", "per", "every span is a run of its own, for ever"),
         *(needs(name, "time") for name in ("start", "late", "ahead", "by_clock")),
         *_alone("window", "it is for the top items of rows; {increase} says what is new", "total", "universe"),
         *_alone("window", "people who come back would count again; {increase} says who is new", "distinct", "user"),

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -13,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from discreet.releases.formats import csv_writer
-from discreet.service.store import Store
+from discreet.service.store import Store, Which
 from discreet.service.streams import LiveStream
 
 __all__ = ["Archive", "Arrow", "Csv", "Form", "Json"]
@@ -49,20 +50,22 @@ class Archive:
         """Do it in a thread."""
         return await anyio.to_thread.run_sync(run, *values, limiter=self._limiter)
 
-    async def last_of_answer(self, name: str, first: int, last: int, every: int) -> int:
+    async def last_of_answer(self, name: str, which: Which) -> int:
         """How far the releases of one answer go, by their bytes."""
-        return await self.aside(self._store.last_within, name, first, last, every, self._answer_bytes)
+        return await self.aside(self._store.last_within, name, which, self._answer_bytes)
 
-    async def written(self, name: str, first: int, last: int, every: int, form: Form) -> AsyncIterator[bytes]:
+    async def written(self, name: str, which: Which, form: Form) -> AsyncIterator[bytes]:
         """These releases in a format, piece by piece: the next is read when the one before was sent."""
+        last = which.last
 
         def piece(at: int) -> tuple[int, bytes, bool]:
-            found = self._store.some_releases(name, at, last, every, _BLOCK_BYTES) if at <= last else []
+            rest = replace(which, first=at)
+            found = self._store.some_releases(name, rest, _BLOCK_BYTES) if at <= last else []
             text = form.some([release for _, release in found])
             at = found[-1][0] + 1 if found else last + 1
             return (at, text, False) if at <= last else (at, text + form.end(), True)
 
-        at, done = first, False
+        at, done = which.first, False
         while not done:
             at, text, done = await self.aside(piece, at)
             yield text
@@ -74,7 +77,7 @@ class Archive:
         return await self.aside(self._events, name, first, last)
 
     def _events(self, name: str, first: int, last: int) -> list[tuple[int, bytes]]:
-        found = self._store.some_releases(name, first, last, 1, _BLOCK_BYTES // 4)
+        found = self._store.some_releases(name, Which(first, last), _BLOCK_BYTES // 4)
         return [(tick, b"event: release\nid: %d\ndata: %b\n\n" % (tick, text)) for tick, text in found]
 
     async def _newest_event(self, name: str, tick: int) -> bytes:
@@ -143,8 +146,8 @@ class Arrow:
 
     def __init__(self, stream: LiveStream) -> None:
         self._names = _names_of(stream)
-        texts = dict.fromkeys(("stream", "begins", "ends", "item"), pa.string())
-        kinds = {**texts, "missed": pa.bool_()}
+        texts = dict.fromkeys(("stream", "begins", "ends", "period", "item"), pa.string())
+        kinds = {**texts, "missed": pa.bool_(), "final": pa.bool_()}
         self._schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in self._names])
         self._sink = _Pieces()
         self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, "w"), self._schema)
@@ -191,13 +194,13 @@ class _Pieces(io.RawIOBase):
 def _rows(names: list[str], releases: list[bytes]) -> Iterator[list[Any]]:
     for text in releases:
         release = msgspec.json.decode(text)
-        head = [release[name] for name in _HEAD]
         for row in release["items"] if "item" in names else [release]:
-            yield [*head, *(row[name] for name in names[len(_HEAD) :])]
+            yield [row[name] if name in row else release[name] for name in names]
 
 
 def _names_of(stream: LiveStream) -> list[str]:
-    return [*_HEAD, *(_LISTED if stream.definition.kind in ("top", "survey") else _NUMBER)]
+    days = () if stream.definition.per is None else ("period", "final")
+    return [*_HEAD, *days, *(_LISTED if stream.definition.kind in ("top", "survey") else _NUMBER)]
 
 
 def _plain(cell: Any) -> Any:

@@ -30,12 +30,12 @@ _ASK_AGAIN_SECONDS = 5.0
 def described(stream: LiveStream, whole: bool = False) -> StreamModel:
     """A stream as `/v1/streams` shows it; `whole` with its definition."""
     definition, run = stream.definition, stream.run
-    ends = stream.begins + definition.horizon * run
+    stretch = stream.stretch
     epsilon, delta = definition.spent_by(run)
     spent = AmountsModel(epsilon=epsilon, delta=delta)
     following = None
-    if run < stream.runs:
-        following = FollowingModel(begins=moment(ends), **definition.grant_of(run + 1).model_dump())
+    if definition.per is None and run < stream.runs:
+        following = FollowingModel(begins=moment(stretch.ends), **definition.grant_of(run + 1).model_dump())
     more: dict[str, Any] = {}
     if definition.kind == "survey":
         round_now = description_of_round(definition, stream.name, stream.open_run)
@@ -48,12 +48,16 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         kind=definition.kind,
         title=definition.title or stream.name,
         unit=definition.hides,
-        protects="person" if definition.hides == "person" else "event",
+        protects="event" if definition.hides == "row" else "person",
         max_items=definition.max_items,
         tick_seconds=definition.tick,
-        ticks=definition.ticks * run,
-        begins=moment(stream.begins + definition.horizon * (run - 1)),
-        ends=moment(ends),
+        ticks=stretch.last,
+        run_ticks=stretch.ticks,
+        per=definition.per,
+        zone=definition.zone,
+        period=stream.period_of(run),
+        begins=moment(stretch.begins),
+        ends=moment(stretch.ends),
         **definition.grant_of(run).model_dump(),
         k=definition.k,
         trust=definition.trust,
@@ -64,11 +68,11 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         guarantee=stream.guarantee.to_dict(),
         # All of a run is charged before its first event counts.
         budget=BudgetModel(granted=spent, spent=spent, account=_account(stream)),
-        state="ended" if stream.ended else "running" if run == 1 else "following",
+        state="ended" if stream.ended else "running" if run == 1 or definition.per else "following",
         following=following,
         run=run,
         ticks_published=stream.tick,
-        next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1)),
+        next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1) + (definition.late or 0)),
         latest=None if stream.latest is None else ReleaseModel(**stream.latest),
         warnings=warnings_of(stream.name, definition, run),
         **more,

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +15,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from discreet.errors import ParameterError, WordError
-from discreet.privacy import Budget
+from discreet.privacy import Budget, Event, User
+from discreet.privacy.spans import Spans
 from discreet.questions.live_question import LiveQuestion
 from discreet.storage import read_toml
+from discreet.watch.calendar import Calendar, Days
 from discreet.watch.ticks import duration, ticks_in
 
 __all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
@@ -40,7 +43,7 @@ FORMER = {
 
 Kind = Literal["top", "count", "distinct", "survey"]
 Trust = Literal["curator", "pan", "parties"]
-HiddenUnit = Literal["row", "person"]
+HiddenUnit = Literal["row", "person", "person-day"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -98,7 +101,11 @@ class StreamDefinition(BaseModel):
     max_items: int | None = Field(default=None, ge=1, le=2**20)
     sets: bool | None = None  # whether an event holds a list of items; None for False
     tick: int  # seconds
-    horizon: int  # seconds
+    horizon: int | None = None  # seconds
+    per: str | None = None  # a span of the calendar, such as 1d, with which all begins anew
+    zone: str | None = None  # of these spans; UTC without
+    time: str | None = Field(default=None, min_length=1, max_length=200)  # the field that says which span it is in
+    late: int | None = None  # seconds that a tick waits for events
     epsilon: float = Field(gt=0)
     delta: float = Field(default=0.0, ge=0, lt=1)
     k: int | None = Field(default=None, ge=1, le=10_000)
@@ -127,6 +134,8 @@ class StreamDefinition(BaseModel):
         made = {**table, "tick": tick}
         if "horizon" in table:
             made["horizon"] = ticks_in(table["horizon"], tick) * tick
+        if "late" in table:
+            made["late"] = duration("late", table["late"], 0)
         if table.get("kind") == "survey":
             made.setdefault("trust", "parties")
         if table.get("sets") is False:  # streams that began before there were sets have nothing there
@@ -135,6 +144,7 @@ class StreamDefinition(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> StreamDefinition:
+        self._fits_spans()
         if not 1 <= self.ticks <= MAX_TICKS:
             raise ValueError(f"a horizon has 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
         needed, allowed = _FIELDS[self.kind]
@@ -149,8 +159,8 @@ class StreamDefinition(BaseModel):
         if (self.trust == "parties") != (self.kind == "survey"):
             raise ValueError('trust = "parties" is for a survey, whose answers are private before they come')
         if self.unit not in (None, self.hides):
-            advice = "give user" if self.unit == "person" else "leave out user"
-            raise ValueError(f'this stream hides a {self.hides}: for unit = "{self.unit}" {advice}')
+            advice = {"row": "leave out user", "person": "give user, and no per", "person-day": "give user and per"}
+            raise ValueError(f'this stream hides a {self.hides}: for unit = "{self.unit}" {advice[self.unit or "row"]}')
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
             raise ValueError("this promise has no delta: leave it out")
         getattr(self, f"_fits_{self.kind}", lambda: None)()
@@ -163,6 +173,18 @@ class StreamDefinition(BaseModel):
         if self.sites and self.user not in (None, "visitor"):
             raise ValueError('of events of a site the user is "visitor"')
         return self
+
+    def _fits_spans(self) -> None:
+        if (self.horizon is None) == (self.per is None):
+            raise ValueError('a stream has a horizon, such as "30d", or begins anew per = "1d": give one of them')
+        if self.per is None and (self.zone or self.time or self.late) is not None:
+            raise ValueError('zone, time and late go with per = "1d"')
+        if self.late is not None and self.time is None:
+            raise ValueError("late goes with time: without, an event is of the day on which it arrives")
+        if self.per is not None and (self.trust != "curator" or self.following):
+            raise ValueError("per is for streams of a curator, without following: they go on by themselves")
+        if self.late is not None and self.late > self.ticks * self.tick:
+            raise ValueError(f"late must be shorter than {self.per}")
 
     def _fits_top(self) -> None:
         if (self.user is None and not self.sets) != (self.max_items is None):
@@ -193,21 +215,45 @@ class StreamDefinition(BaseModel):
         return LiveQuestion(**words, **kinds, capacity=self.capacity, tick=f"{self.tick}s", horizon=self.ticks)  # type: ignore[arg-type]
 
     @property
+    def days(self) -> Days | None:
+        """The spans of the calendar with which it begins anew; None for horizons."""
+        return None if self.per is None else Days(Spans(self.per, self.zone))
+
+    @property
     def ticks(self) -> int:
-        """How many ticks a horizon has."""
+        """How many ticks a horizon has; of spans of the calendar, one without a change of the clock."""
+        if self.days is not None:
+            return self.days.usual_ticks(self.tick)
+        assert self.horizon is not None
         return self.horizon // self.tick
+
+    @property
+    def length(self) -> str:
+        """How long a run is, in words."""
+        return in_words(self.horizon or 0) if self.days is None else self.days.spans.describe()
+
+    def calendar(self, edges: Sequence[float]) -> Calendar:
+        """Its ticks and runs, of which these edges are known: the beginning, and ends."""
+        if self.days is not None:
+            return Calendar(self.tick, self.days.end, edges)
+        assert self.horizon is not None
+        ends = [edges[0] + self.horizon * run for run in range(2 + len(self.following))]
+        return Calendar(self.tick, lambda _: math.inf, ends)
 
     def grant_of(self, run: int) -> Grant:
         """Of a horizon, from 1."""
-        return Grant(epsilon=self.epsilon, delta=self.delta) if run == 1 else self.following[run - 2]
+        return Grant(epsilon=self.epsilon, delta=self.delta) if run == 1 or self.per else self.following[run - 2]
 
     def budget_of(self, run: int) -> Budget:
         """The same, as mechanisms take it."""
         return self.grant_of(run).budget
 
     def spent_by(self, run: int) -> tuple[float, float]:
-        """(epsilon, delta) of this horizon and those before it, all of which are charged as they begin."""
-        grants = [self.grant_of(number) for number in range(1, run + 1)]
+        """(epsilon, delta) of this horizon and those before it, all of which are charged as they begin.
+
+        Of spans of the calendar those of one: charges about different ones do not add up.
+        """
+        grants = [self.grant_of(number) for number in (range(1, run + 1) if self.per is None else (run,))]
         return sum(grant.epsilon for grant in grants), sum(grant.delta for grant in grants)
 
     def announced(self) -> list[dict[str, float]]:
@@ -217,7 +263,14 @@ class StreamDefinition(BaseModel):
     @property
     def hides(self) -> HiddenUnit:
         """Whose presence is hidden: that of one event, or of one person with all of theirs."""
-        return "row" if self.user is None else "person"
+        return "row" if self.user is None else "person" if self.per is None else "person-day"
+
+    @property
+    def privacy_unit(self) -> Event | User | None:
+        """What an account must be for where every span of the calendar is charged by itself; None for horizons."""
+        if self.per is None:
+            return None
+        return (Event if self.user is None else User)(per=self.per, zone=self.zone)
 
     def fixed(self) -> dict[str, Any]:
         """What must not change, JSON-ready."""
@@ -249,11 +302,12 @@ class StreamDefinition(BaseModel):
         if self.kind == "survey":
             said = "Every answer is randomised before it leaves the device"
             return f"{said}: whichever option you choose, any report is {times}."
-        if self.hides == "person":
-            who = "One person more or less, with everything they did,"
-        else:
-            who = "One event more or less"
-        seen = f"all that is published in {in_words(self.horizon)}"
+        who = {
+            "row": "One event more or less",
+            "person": "One person more or less, with everything they did,",
+            "person-day": f"One person more or less, with everything they did in {self.length},",
+        }[self.hides]
+        seen = f"all that is published {'in' if self.per is None else 'about'} {self.length}"
         if self.trust == "pan":
             seen += ", and one look at the memory or the disk of the service,"
         return f"{who} makes {seen} {times}."

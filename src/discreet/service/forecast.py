@@ -75,12 +75,13 @@ def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
     elif definition.sites:
         remarks.append("Not open: trackers send no token, so their events are not counted.")
     for run, grant in enumerate(definition.following, 2):
-        remarks.append(f"Goes on for {in_words(definition.horizon)} more, for {grant.budget}.")
+        remarks.append(f"Goes on for {definition.length} more, for {grant.budget}.")
         warnings += [f"Warning, of what follows: {said}" for said in warnings_of(name, definition, run)]
     return {
         "name": name,
         "kind": definition.kind,
-        "publishes": f"{_words(definition)}, every {in_words(definition.tick)} for {in_words(definition.horizon)}",
+        "publishes": f"{_words(definition)}, every {in_words(definition.tick)} for {definition.length}"
+        + ("" if definition.per is None else ", and anew for the next"),
         "promise": definition.promise(),
         "error": lines,
         "remarks": remarks,

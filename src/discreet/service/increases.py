@@ -21,39 +21,42 @@ from discreet.service.definitions import StreamDefinition
 from discreet.service.runs import CONFIDENCE, run_for
 from discreet.service.shapes import IncreaseModel
 from discreet.service.store import Store
+from discreet.service.streams import LiveStream
 
 __all__ = ["increases"]
 
-_made: dict[tuple[str, int, Budget], Any] = {}  # by definition and run
+_made: dict[tuple[str, int, Budget], Any] = {}  # by definition, number of ticks and budget
 
 
-def increases(
-    store: Store, name: str, definition: StreamDefinition, ticks: range, over: int
-) -> Iterator[IncreaseModel]:
+def increases(store: Store, stream: LiveStream, ticks: range, over: int) -> Iterator[IncreaseModel]:
     """For each of the ticks the increase over so many before it, where one run published both."""
     for tick in ticks:
-        found = [json.loads(text) for at in (tick - over, tick) for text in store.releases(name, at, at)]
+        found = [json.loads(text) for at in (tick - over, tick) for text in store.releases(stream.name, at, at)]
         if len(found) == 2 and found[0]["run"] == found[1]["run"]:
-            yield _increase(name, definition, *found)
+            yield _increase(stream, *found)
 
 
-def _increase(name: str, definition: StreamDefinition, then: dict[str, Any], now: dict[str, Any]) -> IncreaseModel:
+def _increase(stream: LiveStream, then: dict[str, Any], now: dict[str, Any]) -> IncreaseModel:
+    definition = stream.definition
     head = {"tick": now["tick"], "since": then["tick"], "begins": then["ends"], "ends": now["ends"], "run": now["run"]}
     has_law = definition.kind != "survey" and definition.trust != "pan"
-    told = _by_law(_mechanism(name, definition, now["run"]), definition, then, now) if has_law else _added(then, now)
+    told = _by_law(stream, then, now) if has_law else _added(then, now)
     return IncreaseModel(**head, **told)
 
 
-def _mechanism(name: str, definition: StreamDefinition, run: int) -> Any:
+def _mechanism(stream: LiveStream, run: int) -> Any:
     """The mechanism of a run before its first tick: it says what noise there is at each."""
-    key = definition.digest, run, definition.budget_of(run)
+    definition, stretch = stream.definition, stream.calendar.run(run)
+    key = definition.digest, stretch.ticks, definition.budget_of(run)
     if key not in _made:
-        _made[key] = run_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
+        made = run_for(definition, stream.name, run, None, None, stretch=stretch)
+        _made[key] = made.mechanism  # type: ignore[union-attr]
     return _made[key]
 
 
-def _by_law(plain: Any, definition: StreamDefinition, then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    passed = (now["run"] - 1) * definition.ticks
+def _by_law(stream: LiveStream, then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    definition, plain = stream.definition, _mechanism(stream, now["run"])
+    passed = stream.calendar.run(now["run"]).first - 1
     since, tick = then["tick"] - passed, now["tick"] - passed
     if definition.kind != "top":
         around = reach_of_increase(plain.over_time(tick), plain.over_time(since), 1.0 - CONFIDENCE)

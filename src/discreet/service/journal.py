@@ -33,9 +33,10 @@ class Journal:
         """A stream is served from now on."""
         self._ticks[stream.name] = stream.tick
         where = "begins" if stream.tick == 0 else f"goes on after tick {stream.tick}"
-        ends = moment(stream.begins + stream.definition.tick * stream.last_tick)
         kind = stream.definition.kind + (", pan" if stream.definition.trust == "pan" else "")
-        log.info("stream %s (%s) %s; its %d ticks end at %s", stream.name, kind, where, stream.last_tick, ends)
+        last = stream.calendar.run(int(min(stream.runs, stream.run if stream.definition.per else stream.runs)))
+        what = f"its {last.last} ticks end" if stream.definition.per is None else "it begins anew"
+        log.info("stream %s (%s) %s; %s at %s", stream.name, kind, where, what, moment(last.ends))
 
     def refused(self, stream: LiveStream, reason: str) -> None:
         """Note why a request was refused."""

@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -35,6 +36,7 @@ from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.runs import description_of_round, protocol_of
 from discreet.service.runtime import Service
+from discreet.service.store import Which
 from discreet.service.streams import Arrival, LiveStream
 from discreet.service.uploads import ON_THE_LOOP, EventsLane, Uploads, accepted
 
@@ -340,8 +342,9 @@ def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
         raise ProblemError(422, "from and to are numbers of ticks, or times such as 2026-01-31T12:00:00Z") from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.timezone.utc)
-    passed = (when.timestamp() - stream.begins) / stream.definition.tick
-    return int(passed // 1) if last else int(-(-passed // 1)) + 1
+    time = min(when.timestamp(), stream.starts(stream.tick + 2))  # what is later is not out
+    tick = stream.calendar.number(time)
+    return tick - 1 if last else tick + (stream.starts(tick) < time)
 
 
 def _format(request: Request, asked: str | None) -> str:
@@ -376,7 +379,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
     other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
 
     async def answered(
-        request: Request, of: LiveStream, ticks: tuple[int, int, int], kind: str, tag: str, following: int | None = None
+        request: Request, of: LiveStream, which: Which, kind: str, tag: str, following: int | None = None
     ) -> Response:
         """Releases from one tick to another, as they are read."""
         media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[kind]
@@ -386,7 +389,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         if following is not None:
             headers["Link"] = f'<?{urlencode({**request.query_params, "from": following})}>; rel="next"'
         form = Csv(of) if kind == "csv" else Arrow(of) if kind == "arrow" else Json(of.name, following)
-        return StreamingResponse(archive.written(of.name, *ticks, form), 200, headers, media)
+        return StreamingResponse(archive.written(of.name, which, form), 200, headers, media)
 
     @app.get(
         "/v1/streams/{name}/releases", response_model=shapes.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
@@ -397,25 +400,28 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         first: Annotated[str | None, Query(alias="from", description="A tick or a time; the last 1000 without")] = None,
         to: Annotated[str | None, Query(description="A tick or a time; the latest without")] = None,
         every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
+        final: Annotated[bool, Query(description="Only the last of every day, of streams that begin anew")] = False,
         kind: _Format = None,
     ) -> Response:
         """What was published, tick by tick; at most 10,000 at once, or 32 MiB. `next` and Link say where to go on."""
         of = readable(request, name)
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
-        begin = max(1, end - _BY_DEFAULT + 1 if first is None else _tick_at(of, first, False))
+        ticks = of.stretch.ticks if final else 1  # of one of those that are asked for
+        begin = max(1, end - _BY_DEFAULT * ticks + 1 if first is None else _tick_at(of, first, False))
         form = _format(request, kind)
-        most = _AT_ONCE * every
+        most = _AT_ONCE * every * ticks
         following = begin + most if end - begin + 1 > most else None
         end = min(end, begin + most - 1)
         room = service.configuration.limits.answer_bytes
-        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{room}-{form}"
+        tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{room}-{form}{'-final' if final else ''}"
         tag += "" if following is None else "-more"
         if _is_known(request, tag):
             return Response(None, 304, _tag_headers(tag))
-        last = await archive.last_of_answer(name, begin, end, every)
+        which = Which(begin, end, every, final)
+        last = await archive.last_of_answer(name, which)
         if last < end:
             following = last + 1
-        return await answered(request, of, (begin, last, every), form, tag, following)
+        return await answered(request, of, replace(which, last=last), form, tag, following)
 
     @app.get(
         "/v1/streams/{name}/releases/latest",
@@ -433,8 +439,8 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         if _is_known(request, tag):
             return Response(None, 304, _tag_headers(tag))
         if form != "json":
-            return await answered(request, of, (tick, tick, 1), form, tag)
-        ((_, body),) = await archive.aside(service.store.some_releases, name, tick, tick, 1, 1)
+            return await answered(request, of, Which(tick, tick), form, tag)
+        ((_, body),) = await archive.aside(service.store.some_releases, name, Which(tick, tick), 1)
         return Response(body, 200, _tag_headers(tag), "application/json")
 
     @app.get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel, responses=_ASKING, tags=["out"])
@@ -458,7 +464,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             return Response(None, 304, _tag_headers(tag))
 
         def made() -> bytes:
-            found = list(increases(service.store, name, of.definition, ticks, over))
+            found = list(increases(service.store, of, ticks, over))
             more = {} if following is None else {"next": following}
             return shapes.IncreasesModel(stream=name, over=over, increases=found, **more).to_json()
 

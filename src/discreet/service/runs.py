@@ -18,11 +18,13 @@ import pyarrow as pa
 
 from discreet import multiparty
 from discreet.errors import CorruptStateError, MessageError
+from discreet.events.times import seconds_of_column
 from discreet.privacy import Guarantee
 from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state
+from discreet.watch.calendar import Stretch
 from discreet.watch.tasks import Counts, Run, Task, task_of
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ __all__ = ["CONFIDENCE", "Curated", "Survey", "fields_of", "number_shown", "prot
 
 CONFIDENCE = 0.95
 _BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
+_BY_TIME = (
+    "ticks end by the clock, also when nothing came; which day an event is in is decided by its time, and in which "
+    "tick of the day it counts by when it arrived"
+)
 _SURVEY_FAMILY = 151
 
 
@@ -46,16 +52,17 @@ def fields_of(definition: StreamDefinition) -> dict[str, str]:
     """The fields of events that count, by what they are to the task: the item, whose event it is."""
     item = definition.column if definition.kind == "top" else None
     whose = definition.user if definition.kind in ("top", "distinct") else None
-    return {name: field for name, field in (("item", item), ("user", whose)) if field is not None}
+    named = (("item", item), ("user", whose), ("time", definition.time))
+    return {name: field for name, field in named if field is not None}
 
 
-def task_for(definition: StreamDefinition) -> Task:
+def task_for(definition: StreamDefinition, ticks: int) -> Task:
     """What a stream of a trusted curator publishes; of a top list without a capacity every item has its counter."""
     live = definition.live
     assert live is not None
     if definition.kind == "top" and definition.capacity is None:
-        return Counts(definition.ticks, live.universe, live.items_of_a_person, live.items_of_a_row)
-    return task_of(live, definition.ticks)
+        return Counts(ticks, live.universe, live.items_of_a_person, live.items_of_a_row)
+    return task_of(live, ticks)
 
 
 def number_shown(value: float, deviation: float) -> dict[str, Any]:
@@ -92,15 +99,18 @@ def items_shown(release: Any, k: int | None) -> dict[str, Any]:
 class Curated(Run):
     """Raw events are with a trusted curator: `continual`."""
 
-    def __init__(self, definition: StreamDefinition, mechanism: Any) -> None:
-        super().__init__(task_for(definition), mechanism)
+    def __init__(self, definition: StreamDefinition, task: Task, mechanism: Any, stretch: Stretch | None) -> None:
+        super().__init__(task, mechanism)
         self.definition = definition
         self._schema = schema_of(definition)
+        self._span = (-math.inf, math.inf)  # the times of events that count
+        if definition.days is not None and stretch is not None:
+            self._span = definition.days.begin(stretch.begins), stretch.ends
 
     @property
     def guarantee(self) -> Guarantee:
         """Of all ticks of the run together."""
-        return self.guarantee_with(_BY_CLOCK)
+        return self.guarantee_with(_BY_CLOCK if self.definition.time is None else _BY_TIME)
 
     def add(self, records: Sequence[Record]) -> None:
         """Take events of the open tick."""
@@ -112,8 +122,17 @@ class Curated(Run):
         ]
         if batches:
             for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
-                named = batch.rename_columns(["item"]) if self.definition.kind == "distinct" else batch
-                self.take(named, named.num_rows)
+                counted = batch if self.definition.time is None else self._of_span(batch)
+                if self.definition.kind == "distinct":
+                    counted = counted.rename_columns(["item"])
+                self.take(counted if counted.num_columns else None, counted.num_rows)
+
+    def _of_span(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events of this run by their time alone: any other is of a run before or after, or of none."""
+        times = seconds_of_column(batch.column("time"))
+        low, high = self._span
+        kept = batch.filter(pa.array((times >= low) & (times < high)))
+        return kept.select([name for name in kept.schema.names if name != "time"])
 
     def step(self, save: Callable[[dict[str, Any]], None]) -> None:
         """Draw the open tick, save it, have it in the ledger."""
@@ -202,14 +221,19 @@ def run_for(
     account: Account | None,
     charge_id: str | None,
     data: bytes | None = None,
+    stretch: Stretch | None = None,
 ) -> Curated | Survey:
-    """A run of a stream with a spool: new, or as it was saved."""
+    """A run of a stream with a spool: new, or as it was saved. Without its stretch, one of the usual length."""
     if definition.kind == "survey":
         return Survey(definition, name, run, account, charge_id, data)
-    task = task_for(definition)
-    if data is None:
-        return Curated(definition, task.new(definition.budget_of(run), account, charge_id))
-    return Curated(definition, task.restored(data, account))
+    task = task_for(definition, definition.ticks if stretch is None else stretch.ticks)
+    if data is not None:
+        mechanism = task.restored(data, account)
+    elif definition.days is None or stretch is None:
+        mechanism = task.new(definition.budget_of(run), account, charge_id)
+    else:
+        mechanism = task.of_span(stretch, definition.days, definition.budget_of(run), account, charge_id)
+    return Curated(definition, task, mechanism, stretch)
 
 
 def description_of_round(definition: StreamDefinition, name: str, run: int) -> dict[str, Any]:

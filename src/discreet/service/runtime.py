@@ -300,15 +300,16 @@ def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any
     with closing(Store(data)) as store:
         for name, kept in sorted(store.streams().items()):
             fixed, runs = kept.definition, 1 + len(kept.grants)
+            ends = kept.edges[-1] if "per" in fixed else kept.begins + fixed["horizon"] * runs
             account = ledger.account(fixed.get("account", name))
             found.append(
                 {
                     "name": name,
                     "kind": fixed["kind"],
                     "ticks_published": kept.tick,
-                    "ticks": fixed["horizon"] // fixed["tick"] * runs,
+                    "ticks": None if "per" in fixed else fixed["horizon"] // fixed["tick"] * runs,
                     "begins": moment(kept.begins),
-                    "ends": moment(kept.begins + fixed["horizon"] * runs),
+                    "ends": moment(ends),
                     "account": account.name,
                     "spent": str(account.spent()),
                     "granted": str(account.granted),

@@ -58,6 +58,8 @@ class ReleaseModel(_Shape):
     missed: bool
     confidence: float
     run: int
+    period: str | None = None  # the day that it is about, where the stream begins anew every day
+    final: bool | None = None  # whether it is the last one about that day
     items: list[ItemModel] | None = None
     value: int | None = None
     lower: int | None = None
@@ -144,6 +146,10 @@ class StreamModel(_Shape):
     max_items: int | None
     tick_seconds: int
     ticks: int
+    run_ticks: int  # of the present run
+    per: str | None
+    zone: str | None
+    period: str | None  # the day that the present run is about
     begins: str
     ends: str
     epsilon: float

@@ -16,16 +16,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discreet.errors import DiscreetError
 from discreet.service.folder import make_folder
+from discreet.watch.calendar import Stretch
 
-__all__ = ["Kept", "Store"]
+__all__ = ["Kept", "Store", "Which"]
 
-_VERSION = 1
+_VERSION = 2
 _PATIENCE = 30.0  # seconds, for other processes that write
-_SCHEMA = """
+_RUNS = """create table runs (name text not null, run integer not null, begins real not null, ends real not null,
+    last integer not null, primary key (name, run)) without rowid"""  # of streams that begin anew with the calendar
+_SCHEMA = f"""{_RUNS};
 create table streams (name text primary key, definition text not null, digest text not null, begins real not null,
     grants text not null) without rowid;
 create table states (name text primary key, run integer not null, tick integer not null,
@@ -51,6 +54,30 @@ class Kept:
     run: int | None
     tick: int
     file: str | None
+    edges: list[float]  # when it began, and when its runs ended or will end
+
+
+@dataclass(frozen=True)
+class Which:
+    """Some of the releases of a stream: ticks, every n-th of them, or those with which a day ended."""
+
+    first: int
+    last: int
+    every: int = 1
+    final: bool = False
+
+    def sql(self, what: Literal["release", "size"]) -> str:
+        """What is asked for, tick by tick."""
+        blob = "cast(r.release as blob)"
+        days = " join runs d on d.name = r.name and d.last = r.tick" if self.final else ""
+        return (
+            f"select r.tick, {blob if what == 'release' else f'length({blob})'} from releases r{days} "
+            "where r.name = ? and r.tick between ? and ? and r.tick % ? = 0 order by r.tick"
+        )
+
+    def of(self, name: str) -> tuple[str, int, int, int]:
+        """What the query is about."""
+        return name, self.first, self.last, self.every
 
 
 class Store:
@@ -64,12 +91,12 @@ class Store:
         # Those who read what was published, which may be much, are not in the way of requests that come in.
         self._writer, self._reader, self._archive = self._connect(), self._connect(), self._connect()
         self._writing, self._reading, self._looking_up = threading.RLock(), threading.Lock(), threading.Lock()
-        if self._version() == 0:
+        if self._version() < _VERSION:
             with self.writing() as db:
-                if self._version() == 0:  # still: another process may have found the new file, too
-                    for statement in _SCHEMA.split(";"):
-                        db.execute(statement)
-                    db.execute(f"pragma user_version = {_VERSION}")
+                # Looked at again: another process may have found the new file, too.
+                for statement in {0: _SCHEMA.split(";"), 1: [_RUNS]}.get(self._version(), []):
+                    db.execute(statement)
+                db.execute(f"pragma user_version = {_VERSION}")
         version = self._version()
         if version != _VERSION:
             self.close()
@@ -131,16 +158,25 @@ class Store:
             "select s.name, definition, digest, begins, grants, run, tick, file from streams s "
             "left join states t on s.name = t.name"
         )
+        runs: dict[str, list[float]] = {}
+        for name, ends in self._rows("select name, ends from runs order by name, run"):
+            runs.setdefault(name, []).append(ends)
         return {
-            name: Kept(json.loads(definition), digest, begins, json.loads(grants), run, tick or 0, file)
+            name: Kept(
+                json.loads(definition), digest, begins, json.loads(grants), run, tick or 0, file,
+                [begins, *runs.get(name, [])],
+            )
             for name, definition, digest, begins, grants, run, tick, file in rows
-        }
+        }  # fmt: skip
 
-    def begin(self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str) -> None:
+    def begin(
+        self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str, stretch: Stretch
+    ) -> None:
         """A new stream, before its first tick."""
         with self.writing() as db:
             db.execute("insert into streams values (?, ?, ?, ?, '[]')", (name, json.dumps(definition), digest, begins))
             db.execute("insert into states values (?, 1, 0, ?)", (name, file))
+            _keep_run(db, name, stretch)
 
     def describe(self, name: str, definition: dict[str, Any], grants: list[dict[str, Any]]) -> None:
         """Words about a stream and what follows may be said anew."""
@@ -150,10 +186,11 @@ class Store:
                 (json.dumps(definition), json.dumps(grants), name),
             )
 
-    def next_run(self, name: str, run: int, file: str) -> None:
+    def next_run(self, name: str, stretch: Stretch, file: str) -> None:
         """The stream goes on under its next grant, with a new state."""
         with self.writing() as db:
-            db.execute("update states set run = ?, file = ? where name = ?", (run, file, name))
+            db.execute("update states set run = ?, file = ? where name = ?", (stretch.number, file, name))
+            _keep_run(db, name, stretch)
 
     def publish(
         self,
@@ -177,14 +214,10 @@ class Store:
         sql = "select release from releases where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
         return [row[0] for row in self._rows(sql, name, first, last, every)]
 
-    def some_releases(self, name: str, first: int, last: int, every: int, most: int) -> list[tuple[int, bytes]]:
+    def some_releases(self, name: str, which: Which, most: int) -> list[tuple[int, bytes]]:
         """The same, each with its tick, as UTF-8: the first ones, until they have so many bytes together."""
         found: list[tuple[int, bytes]] = []
-        sql = (
-            "select tick, cast(release as blob) from releases "
-            "where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
-        )
-        with self._looking_up, closing(self._archive.execute(sql, (name, first, last, every))) as rows:
+        with self._looking_up, closing(self._archive.execute(which.sql("release"), which.of(name))) as rows:
             for tick, release in rows:
                 found.append((tick, release))
                 most -= len(release)
@@ -192,20 +225,16 @@ class Store:
                     break
         return found
 
-    def last_within(self, name: str, first: int, last: int, every: int, most: int) -> int:
+    def last_within(self, name: str, which: Which, most: int) -> int:
         """The last tick of those that have so many bytes together, or of the first alone; `last` if all fit."""
-        sql = (
-            "select tick, length(cast(release as blob)) from releases "
-            "where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
-        )
-        with self._looking_up, closing(self._archive.execute(sql, (name, first, last, every))) as rows:
+        with self._looking_up, closing(self._archive.execute(which.sql("size"), which.of(name))) as rows:
             before = None
             for tick, size in rows:
                 most -= size
                 if most < 0 and before is not None:
                     return int(before)
                 before = tick
-        return last
+        return which.last
 
     def key(self, name: str, key: bytes) -> tuple[bytes, int] | None:
         """(digest of the body, rows) of an earlier request with this key."""
@@ -228,3 +257,8 @@ class Store:
         """Whether there was one."""
         with self.writing() as db:
             return db.execute("delete from tokens where id = ?", (number,)).rowcount > 0
+
+
+def _keep_run(db: sqlite3.Connection, name: str, stretch: Stretch) -> None:
+    row = (name, stretch.number, stretch.begins, stretch.ends, stretch.last)
+    db.execute("insert or replace into runs values (?, ?, ?, ?, ?)", row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import datetime
 import json
+import math
 import os
 import random
 import threading
@@ -28,6 +29,7 @@ from discreet.service.problems import ProblemError, gone, too_busy
 from discreet.service.runs import CONFIDENCE, Survey, protocol_of, run_for
 from discreet.service.shapes import ReleaseModel
 from discreet.service.store import Kept, Store
+from discreet.watch.calendar import Calendar, Stretch
 
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
@@ -79,7 +81,7 @@ class LiveStream(abc.ABC):
         self.folder = around.folder / "streams" / name
         make_folder(self.folder.parent)
         make_folder(self.folder)
-        self.begins = 0.0
+        self.calendar: Calendar  # known from `open` on
         self.run = 1
         self.tick = 0  # published last
         self.open_tick = 1  # the one that events fall into now
@@ -96,14 +98,24 @@ class LiveStream(abc.ABC):
     # ---- when -------------------------------------------------------------------------------------------------------
 
     @property
-    def runs(self) -> int:
-        """How many horizons were announced, the first one included."""
-        return 1 + len(self.definition.following)
+    def begins(self) -> float:
+        """When its first tick began."""
+        return self.calendar.run(1).begins
 
     @property
-    def last_tick(self) -> int:
-        """Of all horizons that were announced."""
-        return self.definition.ticks * self.runs
+    def runs(self) -> float:
+        """How many runs are to come, those before included: horizons that were announced, or days for ever."""
+        return 1 + len(self.definition.following) if self.definition.per is None else math.inf
+
+    @property
+    def stretch(self) -> Stretch:
+        """The ticks of the present run."""
+        return self.calendar.run(self.run)
+
+    @property
+    def last_tick(self) -> float:
+        """Of all runs."""
+        return math.inf if self.definition.per is not None else self.calendar.run(int(self.runs)).last
 
     @property
     def ended(self) -> bool:
@@ -113,21 +125,26 @@ class LiveStream(abc.ABC):
     @property
     def open_run(self) -> int:
         """The horizon that events fall into now; `run` is that of the tick that is published next."""
-        return min((self.open_tick - 1) // self.definition.ticks + 1, self.runs)
+        return int(min(self.calendar.of_tick(self.open_tick).number, self.runs))
 
     def starts(self, tick: int) -> float:
         """When a tick begins, which is when the one before it ends."""
-        return self.begins + (tick - 1) * self.definition.tick
+        return self.calendar.starts(tick)
+
+    @property
+    def _late(self) -> float:
+        """How long a tick stays open after its time."""
+        return float(self.definition.late or 0)
 
     def due(self, now: float) -> int:
         """The tick that is open by the clock."""
-        return int((now - self.begins) // self.definition.tick) + 1
+        return self.calendar.number(now - self._late)
 
     def seal(self, now: float) -> None:
         """Ticks that are over take no more events. Never goes back, whatever the clock does."""
         with self.lock:
-            for tick in range(self.open_tick, min(self.due(now), self.last_tick + 1)):
-                self._missed[tick] = now - self.starts(tick + 1) >= self.definition.tick
+            for tick in range(self.open_tick, int(min(self.due(now), self.last_tick + 1))):
+                self._missed[tick] = now - self._late - self.starts(tick + 1) >= self.definition.tick
                 self.open_tick = tick + 1
 
     @property
@@ -135,13 +152,13 @@ class LiveStream(abc.ABC):
         """For how long a tick that is over has been waiting to be published, or, where the clock went back, how long
         it takes until it is where it was."""
         if self.tick + 1 < self.open_tick:
-            return max(0.0, self.around.clock() - self.starts(self.tick + 2))
+            return max(0.0, self.around.clock() - self._late - self.starts(self.tick + 2))
         return self._clock_is_behind
 
     @property
     def _clock_is_behind(self) -> float:
         """Seconds until the open tick begins: more than 0 after the clock went back."""
-        return 0.0 if self.ended else max(0.0, self.starts(self.open_tick) - self.around.clock())
+        return 0.0 if self.ended else max(0.0, self.starts(self.open_tick) + self._late - self.around.clock())
 
     @property
     def is_late(self) -> bool:
@@ -162,12 +179,15 @@ class LiveStream(abc.ABC):
         now = self.around.clock()
         kept = self.around.store.streams().get(self.name)
         if kept is None:
-            self.begins = float(now // self.definition.tick * self.definition.tick)
+            now_open = now - self._late
+            day = 0.0 if self.definition.days is None else self.definition.days.begin(now_open)
+            tick = self.definition.tick
+            self.calendar = self.definition.calendar([day + float((now_open - day) // tick * tick)])
             self._begin()
         else:
             self._check(kept, now)
             self.definition = self.definition.begun_as(kept.digest)
-            self.begins, self.tick = kept.begins, kept.tick
+            self.calendar, self.tick = self.definition.calendar(kept.edges), kept.tick
             self.run = kept.run or 1
             self._go_on(kept)
             self._load_latest()
@@ -186,7 +206,7 @@ class LiveStream(abc.ABC):
         if grants[: len(kept.grants)] != kept.grants:
             raise ParameterError(f"the grants that follow in stream {self.name!r} were announced and cannot be changed")
         if len(grants) > len(kept.grants):
-            ends = kept.begins + self.definition.horizon * (1 + len(kept.grants))
+            ends = kept.begins + (self.definition.horizon or 0) * (1 + len(kept.grants))
             if now > ends - self.definition.tick:
                 raise ParameterError(
                     f"a grant that follows is announced before the end: stream {self.name!r} ends at {moment(ends)}"
@@ -197,12 +217,18 @@ class LiveStream(abc.ABC):
     def _register(self, file: str) -> None:
         """The store has the new stream, with its definition and the file of its first state."""
         definition, store = self.definition, self.around.store
-        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file)
+        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file, self.stretch)
         store.describe(self.name, definition.fixed(), definition.announced())
 
     def charge_id(self, run: int) -> str:
         """Under which the ledger has a run: it holds the definition's digest."""
-        return f"{self.name}-{self.definition.digest}" + ("" if run == 1 else f"-{run}")
+        period = self.period_of(run)
+        return f"{self.name}-{self.definition.digest}" + ("" if run == 1 and period is None else f"-{period or run}")
+
+    def period_of(self, run: int) -> str | None:
+        """The day that a run is about, by its name in the calendar; None for a horizon."""
+        days = self.definition.days
+        return None if days is None else days.name(self.calendar.run(run).begins)
 
     @property
     def account_name(self) -> str:
@@ -213,7 +239,7 @@ class LiveStream(abc.ABC):
         """The account that pays. One of the stream's own is granted here, for all runs so far; others by operators."""
         ledger, name = self.around.ledger, self.account_name
         if self.definition.account is None:
-            ledger.grant(name, Budget(*self.definition.spent_by(run)))
+            ledger.grant(name, Budget(*self.definition.spent_by(run)), unit=self.definition.privacy_unit)
         return ledger.account(name)
 
     def check_account(self) -> None:
@@ -221,19 +247,27 @@ class LiveStream(abc.ABC):
         if self.name in self.around.store.streams():
             return
         if self.definition.account is not None:
-            self.around.ledger.account(self.account_name).check(self.definition.budget_of(1))
+            self.around.ledger.account(self.account_name).check(
+                self.definition.budget_of(1), unit=self.definition.privacy_unit, period=self._period_now
+            )
         elif self._is_anothers():
             raise LedgerError(
                 f"{self.around.ledger!r} has an account {self.name!r} already, and the stream of that name would grant "
                 f'itself one. If it is about the same people, say account = "{self.name}"; else rename the stream'
             )
 
+    @property
+    def _period_now(self) -> str | None:
+        days = self.definition.days
+        return None if days is None else days.name(self.around.clock() - self._late)
+
     def _is_anothers(self) -> bool:
         """Whether somebody else uses the account of the stream's name: granted otherwise, or charged."""
         with suppress(LedgerError):
             account = self.around.ledger.account(self.name)
-            charges = {event.charge_id for event in account.history() if event.kind == "charge"}
-            return bool(charges - {self.charge_id(1)}) or account.granted != self.definition.budget_of(1)
+            mine = f"{self.name}-{self.definition.digest}"
+            charges = [str(event.charge_id) for event in account.history() if event.kind == "charge"]
+            return not all(one.startswith(mine) for one in charges) or account.granted != self.definition.budget_of(1)
         return False
 
     def known_account(self) -> Account:
@@ -241,7 +275,7 @@ class LiveStream(abc.ABC):
         account = None
         with suppress(LedgerError):
             account = self.around.ledger.account(self.account_name)
-        run = max(self.tick - 1, 0) // self.definition.ticks + 1  # of the latest tick: what follows may not be charged
+        run = self.calendar.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
                 f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
@@ -258,6 +292,8 @@ class LiveStream(abc.ABC):
 
     def release_of(self, tick: int, numbers: dict[str, Any]) -> dict[str, Any]:
         """What is published for a tick."""
+        period = self.period_of(self.run)
+        of_day: dict[str, Any] = {} if period is None else {"period": period, "final": tick == self.stretch.last}
         return ReleaseModel(
             stream=self.name,
             tick=tick,
@@ -266,6 +302,7 @@ class LiveStream(abc.ABC):
             missed=self._missed.get(tick, False),
             confidence=CONFIDENCE,
             run=self.run,
+            **of_day,
             **numbers,
         ).plain()
 
@@ -401,7 +438,7 @@ class SpooledStream(LiveStream):
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
         self._spool = EventSpool(self.folder / "spool")
-        self._fed = 0  # bytes of the spool of the next tick that the mechanism has
+        self._fed: Counter[int] = Counter()  # bytes of the spool that the mechanism has, by tick
         self._fed_keys: set[bytes] = set()
         self._is_torn = False  # whether the mechanism may have some of the events after that
         self._stored = 0  # the tick that the store has, though the ledger may not
@@ -419,7 +456,7 @@ class SpooledStream(LiveStream):
 
     def _begin(self) -> None:
         account = self.account(1)
-        self.present = run_for(self.definition, self.name, 1, account, self.charge_id(1))
+        self.present = self._run_of(1, account)
         file = self._save(1, 0)
         self._register(file)
         # The state is on disk before the charge: whoever restarts has the token that the charge is tied to.
@@ -434,13 +471,12 @@ class SpooledStream(LiveStream):
             data = (self.folder / kept.file).read_bytes()
         except OSError as error:
             raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
-        account = self.known_account()
-        self.present = run_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.present = self._run_of(self.run, self.known_account(), data)
         self.present.begin()
         self._stored = self.tick
         self._count_reports()
         self._remove_states(kept.file)
-        self._spool.remove_until(self.tick)
+        self._remove_spools(self.tick)
         for tick in self._spool.ticks():
             for record, _ in self._spool.read(tick, 0):
                 if record is not None:
@@ -448,6 +484,11 @@ class SpooledStream(LiveStream):
         if self.tick == self.last_tick:  # it died between the last tick and what comes after it
             self.present.settle()
             self._forget()
+
+    def _run_of(self, run: int, account: Account, data: bytes | None = None) -> Any:
+        """A run of the stream: new, or as it was saved."""
+        charge_id, stretch = self.charge_id(run), self.calendar.run(run)
+        return run_for(self.definition, self.name, run, account, charge_id, data, stretch)
 
     def _note(self, record: Record, tick: int) -> None:
         """What is known of a record that waits."""
@@ -467,6 +508,11 @@ class SpooledStream(LiveStream):
         for path in self.folder.iterdir():
             if path.name.endswith((".state", ".new")) and path.name != but:
                 path.unlink(missing_ok=True)
+
+    def _remove_spools(self, tick: int) -> None:
+        """What was there for ticks up to this one; the last of a day may have events of the next."""
+        carried = self.definition.time is not None and tick == self.calendar.of_tick(max(tick, 1)).last
+        self._spool.remove_until(tick - carried)
 
     def _last_kept_tick(self) -> int:
         return max(self._spool.ticks(), default=0)
@@ -538,30 +584,35 @@ class SpooledStream(LiveStream):
     def work(self) -> bool:
         if self.tick >= self.last_tick:
             return False
-        if self.tick == self.definition.ticks * self.run:
+        if self.tick == self.stretch.last:
             self._follow()
         tick = self.tick + 1
         if tick < self.open_tick:
             self._feed(tick)
             self._publish(tick)
             return True
-        if self._spool.size(tick) - self._fed >= _FEED_BYTES:
+        if self._spool.size(tick) - self._fed[tick] >= _FEED_BYTES:
             self._feed(tick)
             return True
         return False
 
     def _feed(self, tick: int) -> None:
-        """Give the mechanism what the spool has of the tick that is published next.
-
-        Reading may fail at any record (memory, the disk) and is tried again from the place up to which the mechanism
-        has everything: place and keys go on together, once the mechanism has taken what is before them.
-        """
+        """Give the mechanism what the spool has of the tick that is published next, and with the first tick of a day
+        what came for it while the day before was open."""
         if self._is_torn:
             self._take_back()
+        if self.definition.time is not None and tick == self.stretch.first > 1:
+            self._feed_from(tick - 1)
+        self._feed_from(tick)
+
+    def _feed_from(self, tick: int) -> None:
+        """Reading may fail at any record (memory, the disk) and is tried again from the place up to which the mechanism
+        has everything: place and keys go on together, once the mechanism has taken what is before them.
+        """
         records: list[Record] = []
-        held, fed = 0, self._fed
+        held, fed = 0, self._fed[tick]
         keys: set[bytes] = set()
-        for record, after in self._spool.read(tick, self._fed):
+        for record, after in self._spool.read(tick, fed):
             fed = after
             if record is None or record.key in keys or record.key in self._fed_keys:
                 continue
@@ -570,25 +621,24 @@ class SpooledStream(LiveStream):
             if record.key is not None:
                 keys.add(record.key)
             if held >= 4 * _FEED_BYTES:
-                self._give(records, fed, keys)
+                self._give(records, tick, fed, keys)
                 records, held, keys = [], 0, set()
-        self._give(records, fed, keys)
+        self._give(records, tick, fed, keys)
 
-    def _give(self, records: Sequence[Record], fed: int, keys: set[bytes]) -> None:
+    def _give(self, records: Sequence[Record], tick: int, fed: int, keys: set[bytes]) -> None:
         """These records up to this byte of the spool. If that fails, the mechanism may have some of them."""
-        if fed > self._fed:
+        if fed > self._fed[tick]:
             self._is_torn = True
             self.present.add(records)
             self._fed_keys |= keys
-            self._fed, self._is_torn = fed, False
+            self._fed[tick], self._is_torn = fed, False
 
     def _take_back(self) -> None:
         """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
         data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
-        account = self.known_account()
-        self.present = run_for(self.definition, self.name, self.run, account, self.charge_id(self.run), data)
+        self.present = self._run_of(self.run, self.known_account(), data)
         self.present.begin()
-        self._fed, self._fed_keys, self._is_torn = 0, set(), False
+        self._fed, self._fed_keys, self._is_torn = Counter(), set(), False
 
     def _publish(self, tick: int) -> None:
         """Draw a tick once, and have its release, the state after it and its keys on disk at once."""
@@ -609,11 +659,11 @@ class SpooledStream(LiveStream):
         except BaseException:
             self._is_torn = not release  # a draw that did not come to its end, which nobody saw
             raise
-        self._fed, self._fed_keys = 0, set()
+        self._fed, self._fed_keys = Counter(), set()
         self._waiting.pop(tick, None)
         self._count_reports()
         self._is_out(release)
-        self._spool.remove_until(tick)
+        self._remove_spools(tick)
         if tick == self.last_tick:
             self._forget()
         else:
@@ -625,11 +675,13 @@ class SpooledStream(LiveStream):
         self._remove_states("")
 
     def _follow(self) -> None:
-        """The next grant: a new mechanism, saved before it is charged."""
+        """The next grant, or the next day: a new mechanism, saved before it is charged. The one before is forgotten."""
         run = self.run + 1
-        self.present = run_for(self.definition, self.name, run, self.account(run), self.charge_id(run))
-        self.around.store.next_run(self.name, run, self._save(run, self.tick))
+        self.present = self._run_of(run, self.account(run))
+        file = self._save(run, self.tick)
+        self.around.store.next_run(self.name, self.calendar.run(run), file)
         self.run = run
+        self._remove_states(file)
         self._count_reports()
         self.present.begin()
 

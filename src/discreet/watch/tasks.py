@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.live_question import LiveQuestion
+    from discreet.watch.calendar import Days, Stretch
 
 __all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total", "reader_of", "task_of"]
 
@@ -63,6 +64,14 @@ class Task:
         """The mechanism before its first tick."""
         paid = {"ledger": payer, "charge_id": charge_id}
         return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, **paid)
+
+    def of_span(
+        self, stretch: Stretch, days: Days, budget: Budget, payer: Account | None, charge_id: str | None = None
+    ) -> Any:
+        """The mechanism of one span of the calendar: this many ticks, and a charge about this span alone."""
+        mechanism = dataclasses.replace(self, horizon=stretch.ticks).new(budget, payer, charge_id)
+        mechanism.limit_to(days.spans, days.name(stretch.begins))
+        return mechanism
 
     def restored(self, data: bytes, payer: Account | None, again: bool = False) -> Any:
         """The mechanism as it was saved; `again` begins a second run."""

@@ -8,9 +8,10 @@ the rest, is argued in docs/privacy/continual.md; `Rule.assumption` says it in e
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from discreet.errors import ParameterError
 from discreet.events.backlog import Spool
 from discreet.events.growing import Batch
 from discreet.events.times import YEAR_1, seconds_of
+from discreet.privacy.spans import Spans
+from discreet.watch.calendar import Calendar, Days
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +71,7 @@ class Rule:
     late: float = 0.0  # how long after its end a tick waits for its rows
     ahead: float = 3600.0  # how far the time of a row may be ahead of the clock
     start: float | None = None  # the time of the first tick
+    days: Days | None = None  # spans of the calendar, each of which is a run of its own
 
     @classmethod
     def of(cls, live: LiveQuestion) -> Rule:
@@ -84,7 +88,10 @@ class Rule:
         begins = None if live.start is None else seconds_of(live.start)
         if live.start is not None and begins is None:
             raise ParameterError(f"start must be a time in ISO 8601 or seconds since 1970, not {live.start!r}")
-        return cls(None, seconds, True, live.by_clock, waits, leads, begins)
+        days = None if live.per is None else Days(Spans(live.per, live.zone))
+        if days is not None:
+            days.usual_ticks(seconds)
+        return cls(None, seconds, True, live.by_clock, waits, leads, begins, days)
 
     def assumption(self, gone: str) -> str:
         """What is public beside the releases; `gone` says what becomes of the rows of one who is left out."""
@@ -98,10 +105,16 @@ class Rule:
         waits = f"more than {self.late:.0f} seconds " if self.late else ""
         return f"the ends of ticks are public{first}: no row comes {waits}after one of a later time"
 
-    def number(self, time: float) -> int:
-        """The tick of a time, from 1970."""
-        assert self.seconds is not None
-        return int(time // self.seconds)
+    def calendar(self, kept: Sequence[Any] | None) -> Calendar | None:
+        """The ticks, by their times: counted from 1970 or, where every span is a run, as a state has kept them."""
+        if self.seconds is None:
+            return None
+        if self.days is None:
+            return Calendar(self.seconds, lambda _: math.inf, [0.0], 0)
+        if kept is None:
+            return None  # the first tick is not known yet
+        run, first, edges = kept
+        return Calendar(self.seconds, self.days.end, edges, first, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +158,7 @@ class Ticker:
     position: int = 0
     read: int = 0
     then: int | None = None  # the tick that was open at `position`
+    kept: Sequence[Any] | None = None  # of the calendar
     left_out: Counter[str] = field(default_factory=Counter)  # NOT PRIVATE: for the operator's eyes
     # Where a new ticker goes on: as it was when the last tick ended, for the open one is read again.
     saved: dict[str, Any] = field(init=False)
@@ -154,9 +168,10 @@ class Ticker:
 
     def __post_init__(self) -> None:
         self._spool = Spool(self.folder)
+        self.calendar = self.rule.calendar(self.kept)
         if self.now is None and self.rule.start is not None:
-            self.now = self.rule.number(self.rule.start)
-        self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": self.then}
+            self.now = self._opened(self.rule.start)
+        self._save(self.then)
         self._again, self._since = self.read, self.now
         if self.then is not None:
             self.now = self.then
@@ -164,13 +179,37 @@ class Ticker:
     def _keep(self) -> None:
         first = min(self._held.values(), key=lambda held: held.first, default=None)
         self.position, then = (self.read, self.now) if first is None else (first.first, first.then)
+        self._save(then)
+
+    def _save(self, then: int | None) -> None:
         self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
+        if self.rule.days is not None and self.calendar is not None and self.now is not None:
+            self.saved["calendar"] = self.calendar.since((self.now if then is None else min(then, self.now)) - 1)
+
+    def _opened(self, time: float) -> int:
+        """The tick of the time with which the first one is opened."""
+        if self.calendar is None:
+            assert self.rule.days is not None
+            assert self.rule.seconds is not None
+            self.calendar = self.rule.days.calendar(self.rule.seconds, time)
+        return self.calendar.number(time)
+
+    @property
+    def open_tick(self) -> int:
+        """The tick that rows are counted in now: after a restart, the one that was open then."""
+        assert self.now is not None
+        return self.now if self._since is None else max(self.now, self._since)
+
+    @property
+    def _ticks(self) -> Calendar:
+        assert self.calendar is not None
+        return self.calendar
 
     def begin(self, clock: float) -> bool:
         """Open the first tick where the clock decides which it is; whether that was done now."""
         if self.now is not None or not self.rule.by_clock:
             return False
-        self.now = self.rule.number(clock)
+        self.now = self._opened(clock)
         self._keep()
         return True
 
@@ -192,7 +231,7 @@ class Ticker:
         """End what the clock has ended. Rows that were there at this time have all been taken."""
         if not self.rule.by_clock or self.now is None:
             return
-        reached = self.rule.number(clock - self.rule.late)
+        reached = self._ticks.number(clock - self.rule.late)
         if self.rule.by_column:
             yield from self._end(reached, self.read)
         elif reached > self.now:
@@ -209,13 +248,14 @@ class Ticker:
             assert self.now is not None
             yield self._ended(self.now, self.now + 1)
         elif self.rule.by_clock:
-            yield from self._end(self.rule.number(clock) + 1, self.read)
+            yield from self._end(self._ticks.number(clock) + 1, self.read)
         else:
             if self._undecided is not None:
                 rest, self._undecided = self._undecided, None
                 self.read = int(rest.ends[-1])
                 if self.now is None:
-                    self.now = int(self._numbers(rest)[0])
+                    assert rest.times is not None
+                    self.now = self._opened(float(rest.times[0]))
                     yield from self._sorted(rest)
                 else:
                     self.left_out["times far ahead of the others"] += len(rest)
@@ -255,8 +295,7 @@ class Ticker:
                 self._undecided = batch if len(batch) else None
                 return
         assert batch.times is not None
-        assert self.rule.seconds is not None
-        reached = np.floor_divide(batch.times - self.rule.late, self.rule.seconds).astype(np.int64)
+        reached = self._ticks.numbers(batch.times - self.rule.late)
         keep = np.ones(len(batch), np.bool_)
         first = 0
         while first < len(batch):
@@ -285,10 +324,19 @@ class Ticker:
 
     def _first(self, batch: Batch) -> int | None:
         """The first tick: that of the first row, if the second is in it or beside it, else the middle one of three."""
-        numbers = self._numbers(batch)[:3].tolist()
-        if len(numbers) >= 2 and abs(numbers[0] - numbers[1]) <= 1:
-            return int(numbers[0])
-        return int(sorted(numbers)[1]) if len(numbers) == 3 else None
+        assert batch.times is not None
+        assert self.rule.seconds is not None
+        times = batch.times[:3].tolist()
+        if len(times) < 2:
+            return None
+        calendar = self.calendar
+        if calendar is None:
+            assert self.rule.days is not None
+            calendar = self.rule.days.calendar(self.rule.seconds, min(times))
+        numbers = [calendar.number(time) for time in times]
+        if abs(numbers[0] - numbers[1]) <= 1:
+            return self._opened(times[0])
+        return self._opened(sorted(times)[1]) if len(times) == 3 else None
 
     def _in_time(self, batch: Batch, clock: float) -> Batch:
         """The rows without those of times that have not come, and those before the first tick that was asked for."""
@@ -306,6 +354,12 @@ class Ticker:
             # Read again after a restart: rows of ticks that were ended are in them.
             new = (batch.ends > self._again) | (self._numbers(batch) >= self._since)
             batch = batch.part(new)
+        if self.rule.days is not None and len(batch):
+            # A row of a span that is over would be in the run of another: it is left out.
+            assert batch.times is not None
+            over = batch.times < self.rule.days.begin(self._ticks.of_tick(self.open_tick).begins)
+            self.left_out[f"times of {self.rule.days.spans.text} that is over"] += int(over.sum())
+            batch = batch.part(~over)
         if not len(batch):
             return
         assert self.now is not None
@@ -340,13 +394,11 @@ class Ticker:
 
     def _numbers(self, batch: Batch) -> npt.NDArray[np.int64]:
         assert batch.times is not None
-        assert self.rule.seconds is not None
-        return np.floor_divide(batch.times, self.rule.seconds).astype(np.int64)
+        return self._ticks.numbers(batch.times)
 
     def _ended(self, first: int, after: int) -> End:
-        assert self.rule.seconds is not None
         self._keep()
-        return End(_date(first * self.rule.seconds), _date(after * self.rule.seconds))
+        return End(_date(self._ticks.starts(first)), _date(self._ticks.starts(after)))
 
     def close(self) -> None:
         """Forget the rows that are held."""

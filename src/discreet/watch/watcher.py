@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from discreet._version import __version__
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
+from discreet.watch.calendar import Stretch
 from discreet.watch.tasks import Run, Task
 from discreet.watch.ticks import Add, End, Rule, Ticker
 
@@ -67,9 +68,11 @@ class Watcher:
 
     kept: StateFile
     run: Run
+    begun: Callable[[Stretch], Run]  # a new run, where every span of the calendar has one
     settings: dict[str, Any]
     reader: Growing
     ticker: Ticker
+    stretch: int | None = None  # which of them the run is for; None before the first
     input: Any = None  # what the reader needs to go on, beside the position
     published: dict[str, Any] | None = None
     resumed: bool = False
@@ -106,9 +109,16 @@ class Watcher:
             **({"sets": True} if reader.sets else {}),
             **({} if reader.encoding is None else {"encoding": reader.encoding}),
             "where": None if reader.query is None else reader.query.text,
+            **({} if rule.days is None else {"per": [rule.days.spans.text, rule.days.spans.zone]}),
         }
+
+        def begun(stretch: Stretch) -> Run:
+            assert rule.days is not None
+            return Run(replace(task, horizon=stretch.ticks), task.of_span(stretch, rule.days, budget, payer))
+
         if not kept.exists:
-            watcher = cls(kept, Run(task, task.new(budget, payer)), settings, reader, Ticker(rule, kept.path.parent))
+            run = Run(task, task.new(budget, payer))
+            watcher = cls(kept, run, begun, settings, reader, Ticker(rule, kept.path.parent))
             watcher.save()  # before the charge: whoever restarts knows its id
             return watcher
         header, payload = read_state(kept)
@@ -117,12 +127,15 @@ class Watcher:
         if others:
             differ = ", ".join(key.replace("_", " ") for key in others)
             raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
-        run = Run(task, task.restored(payload, payer, restored))
+        mechanism = task.restored(payload, payer, restored)
+        run = Run(replace(task, horizon=mechanism.horizon), mechanism)
         position = header["position"]
         ticker = Ticker(
-            rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then")
-        )
-        watcher = cls(kept, run, settings, reader, ticker, header.get("input"), header["published"], resumed=True)
+            rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then"),
+            header.get("calendar"),
+        )  # fmt: skip
+        gone_on = {"stretch": header.get("stretch"), "input": header.get("input"), "published": header["published"]}
+        watcher = cls(kept, run, begun, settings, reader, ticker, **gone_on, resumed=True)
         if restored:
             if watcher.published is not None:
                 dates = End(watcher.published.get("start"), watcher.published.get("end"))
@@ -133,6 +146,8 @@ class Watcher:
     def save(self) -> None:
         """Put everything on disk at once: where we are, what was published, and the mechanism."""
         header = {"settings": self.settings, **self.ticker.saved, "input": self.input, "published": self.published}
+        if self.stretch is not None:
+            header["stretch"] = self.stretch
         text = json.dumps(header).encode()
         self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.to_bytes()))
 
@@ -165,17 +180,38 @@ class Watcher:
             # Of a second run: ticks that were published, whose rows are gone or whose time is over.
             while self.run.mechanism.next_is_published:
                 self._release(End())
-        while not self.run.is_over:
+        while not self.is_over:
             for step in self._round(once and not is_pipe):
+                if rule.days is not None:
+                    self._follow(isinstance(step, End))
                 if isinstance(step, Add):
                     self.run.take(step.values, step.events)
                 else:
                     yield self._release(step)
-                    if self.run.is_over:
+                    if self.is_over:
                         return
             if self.reader.ended or (once and not is_pipe and not self.reader.more()):
                 return  # standard input that is silent has not ended
             self.reader.wait(_POLL_SECONDS)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no tick is left. Spans of the calendar follow each other for ever."""
+        return self.ticker.rule.days is None and self.run.is_over
+
+    def _follow(self, ended: bool) -> None:
+        """Begin a run where the open tick, or the one that has just ended, is the first of its span.
+
+        What was published last stays in the state, and so does the position: the rows of the new span are read again
+        by whoever restarts. The state is on disk before the charge.
+        """
+        assert self.ticker.calendar is not None
+        stretch = self.ticker.calendar.of_tick(self.ticker.open_tick - ended)
+        if stretch.number != self.stretch:
+            self.run, self.stretch = self.begun(stretch), stretch.number
+            self.__dict__.pop("guarantee", None)
+            self.__dict__.pop("_promise", None)
+            self.save()
 
     def _round(self, is_whole: bool) -> Iterator[Add | End]:
         """What there is at one moment: the rows that are there now, then the ticks that have ended by now."""
@@ -206,7 +242,10 @@ class Watcher:
         """The release of the latest tick, as it is printed."""
         task, tick = self.run.task, self.run.tick
         first = 1 if task.covers is None else max(1, tick - task.covers + 1)
-        dates = {} if end.start is None else {"start": end.start, "end": end.end}
+        dates: dict[str, Any] = {} if end.start is None else {"start": end.start, "end": end.end}
+        if self.ticker.rule.days is not None and self.ticker.calendar is not None and self.stretch is not None:
+            begins = self.ticker.calendar.run(self.stretch).begins
+            dates |= {"period": self.ticker.rule.days.name(begins), "final": self.run.is_over}
         return {
             "tick": tick,
             "covers": {"first_tick": first, "last_tick": tick},

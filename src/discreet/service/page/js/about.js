@@ -14,8 +14,8 @@ export function facts(stream) {
   byId("facts").replaceChildren(
     fact("Protects", words.protects(stream)),
     fact("New numbers", `every ${format.every(stream.tick_seconds)}`),
-    fact("Runs", time(stream.begins), " to ", time(stream.ends)),
-    fact("Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
+    stream.per ? fact("Begins anew", `every ${words.span(stream)}, ${stream.zone ?? "UTC"}`) : fact("Runs", time(stream.begins), " to ", time(stream.ends)),
+    fact(stream.per ? `Budget of a ${words.span(stream)}` : "Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
 }
 
 /** What whoever reads the numbers should know first: that they are of no use, or that they promise nothing. */
@@ -47,9 +47,9 @@ function properties(pairs) {
 export function budget(stream, published) {
   const { granted, spent, account } = stream.budget ?? {};
   const pair = (one) => (one ? `${one.epsilon === null ? `ρ ${format.figure(one.rho)}` : `ε ${format.figure(one.epsilon)}`}${one.delta ? `, δ ${one.delta}` : ""}` : "–");
-  const ofRun = stream.ticks / (stream.run ?? 1);
+  const ofRun = stream.run_ticks;
   const passed = Math.min(1, 1 - (stream.ticks - published) / ofRun);
-  const meter = el("progress", { max: "1", value: String(passed), "aria-label": "Share of the horizon that has passed" });
+  const meter = el("progress", { max: "1", value: String(passed), "aria-label": `Share of the ${stream.per ? words.span(stream) : "horizon"} that has passed` });
   const next = stream.following;
   const left = Math.max(0, (Date.parse(stream.ends) - Date.now()) / 1000);
   byId("budget").replaceChildren(
@@ -58,14 +58,16 @@ export function budget(stream, published) {
       el("div", {}, el("dt", {}, "spent so far"), el("dd", {}, pair(spent))),
       el("div", {}, el("dt", {}, "to come"), el("dd", {}, next
         ? `${pair(next)} more from ${format.moment(next.begins)}`
+        : stream.per ? `${pair(stream)} for every ${words.span(stream)}`
         : stream.state === "ended" ? "nothing: the stream has ended" : "nothing more is planned")),
       account ? el("div", {}, el("dt", {}, `about “${account.name}” in all`), el("dd", {}, `${pair(account.spent)} of ${pair(account.granted)}`)) : null),
     account ? el("p", {}, `This stream shares the account “${account.name}” with everything else that is published about the same people: what they spend adds up.`) : "",
-    el("p", {}, stream.kind === "survey"
+    el("p", {}, stream.per ? words.everyDay(stream) : stream.kind === "survey"
       ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
       : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
     meter,
-    el("p", { class: "muted" }, `${format.number(published)} of ${format.number(stream.ticks)} ticks published. ` + (stream.state === "ended"
+    el("p", { class: "muted" }, stream.per ? `${format.number(ofRun - (stream.ticks - published))} of ${format.number(ofRun)} ticks of this ${words.span(stream)} published.`
+      : `${format.number(published)} of ${format.number(stream.ticks)} ticks published. ` + (stream.state === "ended"
       ? `It ended on ${format.moment(stream.ends)} and takes no more events.`
       : `${format.duration(left)} left. ` + (next
         ? `From ${format.moment(next.begins)} it goes on under a new budget of ${pair(next)}: what both together reveal about somebody adds up.`
@@ -83,22 +85,25 @@ function parts(published, latest) {
   });
 }
 
+/** A link to releases as a file. One behind a token is fetched with it first. */
+export function fileLink(stream, which, text, label) {
+  const path = api.releasesAddress(stream.name, which);
+  const link = el("a", { class: "button", href: path, download: `${stream.name}.${which.format}` }, text, hidden(` of ${label.toLowerCase()}`));
+  if (!stream.public) {
+    link.addEventListener("click", async (event) => {
+      if (link.href.startsWith("blob:")) return;
+      event.preventDefault();
+      link.href = await api.blobAddress(path);
+      link.click();
+    });
+  }
+  return link;
+}
+
 export function downloads(stream, published, history) {
   const forms = [["csv", "CSV"], ["json", "JSON"], ["arrow", "Arrow"]];
-  const links = (label, which) => el("li", {}, el("span", { class: "term" }, label), forms.map(([form, text]) => {
-    const path = api.releasesAddress(stream.name, { ...which, format: form });
-    const link = el("a", { class: "button", href: path, download: `${stream.name}.${form}` }, text, hidden(` of ${label.toLowerCase()}`));
-    // A file behind a token is fetched with it first.
-    if (!stream.public) {
-      link.addEventListener("click", async (event) => {
-        if (link.href.startsWith("blob:")) return;
-        event.preventDefault();
-        link.href = await api.blobAddress(path);
-        link.click();
-      });
-    }
-    return link;
-  }));
+  const links = (label, which) => el("li", {}, el("span", { class: "term" }, label),
+    forms.map(([form, text]) => fileLink(stream, { ...which, format: form }, text, label)));
   byId("downloads").replaceChildren(el("ul", { class: "downloads" },
     parts(published, stream.latest).map(([label, which]) => links(label, which)),
     links("The ticks of the chart", history.length ? { from: history[0].tick, to: history.at(-1).tick } : {})),
@@ -111,6 +116,6 @@ export function definition(stream) {
   byId("definition").replaceChildren(
     el("p", {}, "Public, and fixed since the first event: another definition would be another stream with a budget of its own."),
     properties(Object.entries(stream.definition ?? {}).filter(([key]) => !formerly.includes(key)).map(([key, value]) =>
-      [key, ["tick", "horizon"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
+      [key, ["tick", "horizon", "late"].includes(key) && Number.isInteger(value) ? format.duration(value) : value])),
     stream.digest ? el("p", { class: "muted digest" }, "Digest ", el("code", {}, stream.digest)) : "");
 }

@@ -36,10 +36,10 @@ export const streams = async () => (await ask("/v1/streams")).json();
 export const stream = async (name) => (await ask(address(name))).json();
 export const status = async () => (await ask("/v1/admin/status")).json();
 
-/** Where the releases of ticks `from` to `to` are, every n-th of them if asked for. */
-export function releasesAddress(name, { from, to, every, format } = {}) {
+/** Where the releases of ticks `from` to `to` are: every n-th of them if asked for, or the last of every day. */
+export function releasesAddress(name, { from, to, every, final, format } = {}) {
   const query = new URLSearchParams();
-  for (const [key, value] of Object.entries({ from, to, every, format })) {
+  for (const [key, value] of Object.entries({ from, to, every, final, format })) {
     if (value !== undefined && value !== null) query.set(key, String(value));
   }
   const text = query.toString();

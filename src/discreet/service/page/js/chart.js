@@ -1,5 +1,7 @@
 // Lines with their bands, drawn by uPlot in the colours of the style sheet.
 
+import { compact } from "./format.js";
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -13,7 +15,6 @@ export const colourOf = (index) => colour(`--line-${(index % COLOURS) + 1}`);
 const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const second = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 /** Labels of the time axis: the date where a day begins, otherwise the time, to the second where marks are closer than a minute. */
 function timeLabels(_, splits, __, ___, increment) {
@@ -117,7 +118,7 @@ export class Chart {
         ? [{ show: false }, { show: false }]
         : [
             { ...axis, grid: { show: false }, space: 84, size: 36, values: timeLabels },
-            { ...axis, size: 58, values: (_, splits) => splits.map((value) => compact.format(value)) },
+            { ...axis, size: 58, values: (_, splits) => splits.map(compact) },
           ],
       series,
       bands,

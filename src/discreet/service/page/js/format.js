@@ -68,6 +68,10 @@ export function duration(seconds) {
 
 export const every = (seconds) => duration(seconds).replace(/^1 (\w+)$/, "$1");
 
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export const compact = (value) => short.format(value);
+
 export const figure = (value) => (value !== 0 && Math.abs(value) < 1e-3 ? String(value) : precise.format(value));
 
 export function bytes(size) {

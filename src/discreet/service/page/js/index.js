@@ -72,7 +72,7 @@ class Card {
 function facts(stream, release) {
   return [
     ["Protects", words.protects(stream)],
-    [stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))],
+    stream.per ? ["Begins anew", `every ${words.span(stream)}`] : [stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))],
     release ? ["Updated", clock(release.ends, stream.tick_seconds)] : ["Begins", clock(stream.begins, stream.tick_seconds)],
   ];
 }

@@ -3,6 +3,7 @@
 import * as about from "./about.js";
 import * as api from "./api.js";
 import { Chart, COLOURS } from "./chart.js";
+import { Days } from "./days.js";
 import { byId, el, hidden, itemElement, itemText } from "./dom.js";
 import * as format from "./format.js";
 import { line, risen, rows, single, times, withGaps } from "./numbers.js";
@@ -11,13 +12,15 @@ import * as words from "./words.js";
 
 const name = decodeURIComponent(location.pathname.split("/").filter(Boolean).pop() ?? "");
 const POINTS = 240; // at most in the chart
+const DAY = -1;
 const FIRST = 10; // rows of the list and of the table before "more"
 
 let stream = null;
 let published = 0;
 let shown = 0; // the tick of the slider
 let following = true;
-let span = 60; // ticks in the chart; 0 for all
+let span = 60; // ticks in the chart; 0 for all, DAY for those of the day that is shown
+let dayShown = null; // its first and last tick, where it is not the present one
 let history = []; // releases of the chart, the oldest first
 let drawn = []; // the same with gaps, as they are drawn
 let lines = []; // through them: { item, colour, name, values, lower, upper }
@@ -30,6 +33,13 @@ let stopLive = null;
 const kept = new Map(); // tick -> release, those that were looked at
 
 const chart = new Chart(byId("chart"), { pick: (index) => drawn[index].gap || choose(drawn[index].tick), hover: (index) => legend(index) });
+
+const days = new Days(name, async (last, first, isPresent) => {
+  dayShown = isPresent ? null : { first, last };
+  byId("span").value = String((span = DAY));
+  await showHistory();
+  choose(last);
+});
 
 function problem(text) {
   byId("problem").hidden = !text;
@@ -104,6 +114,28 @@ function moment() {
   ]));
   chart.markAt(release ? Date.parse(release.ends) / 1000 : null);
   legend(null);
+  since();
+}
+
+/** How much came between an earlier moment and the one that is shown. */
+async function since() {
+  const over = Number(byId("since").value);
+  const shownNow = shown;
+  byId("since-box").hidden = !byId("since").options.length || !kept.has(shown);
+  if (byId("since-box").hidden) return;
+  const said = byId("since-said");
+  let found = null;
+  try {
+    [found] = shown > over ? await api.increases(name, { over, from: shown, to: shown }) : [];
+  } catch (error) {
+    if (!(error instanceof api.Refused)) throw error;
+  }
+  if (shownNow !== shown || over !== Number(byId("since").value)) return;
+  const risen = found && (found.items ? [...found.items].sort((one, other) => other.increase - one.increase).slice(0, 3)
+    : [{ item: null, increase: found.value, lower: found.lower, upper: found.upper }]);
+  said.replaceChildren(...(!risen ? ["not known: it begins after that"] : risen.flatMap(({ item, increase, lower, upper }, index) => [
+    index ? "; " : "", item === null ? "" : itemElement(item, 28), item === null ? "" : " ",
+    `${format.number(increase)} ${item === null ? `${words.unit(stream, increase)} more` : "more"} (${format.interval(lower, upper)})`])));
 }
 
 function oneNumber(release, row) {
@@ -187,18 +219,29 @@ function toggle(item) {
 }
 
 const spans = () => {
-  const choices = [60, 240, 1000, 10000].filter((ticks) => ticks < stream.ticks);
-  return [...choices.map((ticks) => [ticks, `the last ${format.every(ticks * stream.tick_seconds)}`]), [0, "everything so far"]];
+  const choices = [60, 240, 1000, 10000].filter((ticks) => stream.per || ticks < stream.ticks);
+  const day = stream.per ? [[DAY, `the ${words.span(stream)} shown`]] : [];
+  return [...day, ...choices.map((ticks) => [ticks, `the last ${format.every(ticks * stream.tick_seconds)}`]), [0, "everything so far"]];
 };
 
 /** The releases of the chart: of a long span every n-th, counted so that the same ones are shown again. */
 async function loadHistory() {
-  const from = span ? Math.max(1, published - span + 1) : 1;
-  const every = Math.ceil((published - from + 1) / POINTS);
-  const loaded = published ? await api.releases(name, { from, to: published, every: every > 1 ? every : undefined }) : [];
+  const open = stream.ticks - stream.run_ticks; // the last tick of the day before
+  const first = dayShown?.first ?? (published > open ? open + 1 : (days.finals.at(-2)?.tick ?? 0) + 1);
+  const from = span === DAY ? first : span ? Math.max(1, published - span + 1) : 1;
+  const to = span === DAY ? dayShown?.last ?? published : published;
+  const every = Math.ceil((to - from + 1) / POINTS);
+  const loaded = to ? await api.releases(name, { from, to, every: every > 1 ? every : undefined }) : [];
   history = loaded.sort((one, other) => one.tick - other.tick);
-  if (history.length && history.at(-1).tick < published && stream.latest?.tick === published) history.push(stream.latest);
+  if (history.length && to === published && history.at(-1).tick < published && stream.latest?.tick === published) history.push(stream.latest);
   history.forEach(keep);
+}
+
+async function showHistory() {
+  await loadHistory();
+  await loadIncreases();
+  overTime();
+  about.downloads(stream, published, history);
 }
 
 /** How much the ticks of the chart rose, those that are not known yet. */
@@ -288,13 +331,15 @@ function announce(release) {
   stream.latest = release;
   stream.ticks_published = release.tick;
   keep(release);
-  history.push(release);
-  if (span) history = history.filter((one) => one.tick > published - span);
+  if (span !== DAY || !dayShown) history.push(release);
+  if (span === DAY && !dayShown) history = history.filter((one) => one.run === release.run);
+  if (span > 0) history = history.filter((one) => one.tick > published - span);
   if (history.length > 2 * POINTS) loadHistory().then(loadIncreases).then(overTime);
   if (!single(stream) && chosen.length === 0 && history.length < 3) firstChoice();
   moment();
   loadIncreases().then(overTime);
   about.budget(stream, published);
+  days.news(stream);
   if (published >= stream.ticks) reload();
 }
 
@@ -325,11 +370,14 @@ async function reload() {
   if (stream.latest) keep(stream.latest);
   if (!byId("span").options.length) {
     byId("span").append(...spans().map(([ticks, text]) => el("option", { value: ticks }, text)));
-    byId("span").value = String(span = spans()[0][0]);
+    byId("span").value = String((span = spans()[0][0]));
+    const passing = [...new Set([1, 3, 6, 12, 24, 60, 240, 1440])].filter((ticks) => ticks < stream.run_ticks);
+    byId("since").append(...passing.map((ticks) => el("option", { value: ticks }, `${format.duration(ticks * stream.tick_seconds)} before`)));
     const day = Math.max(1, Math.round(86400 / stream.tick_seconds));
     byId("rise").append(...[...new Set([0, day, 12, 60])].sort((one, other) => one - other).filter((ticks) => ticks < stream.ticks).map((ticks) => el("option", { value: ticks },
       ticks ? `increase over ${format.duration(ticks * stream.tick_seconds)}` : "totals so far")));
   }
+  await days.load(stream);
   await loadHistory();
   await loadIncreases();
   if (!chosen.length) firstChoice();
@@ -357,11 +405,9 @@ byId("tick").addEventListener("input", (event) => choose(Number(event.target.val
 byId("latest").addEventListener("click", () => choose(published));
 byId("span").addEventListener("change", async (event) => {
   span = Number(event.target.value);
-  await loadHistory();
-  await loadIncreases();
-  overTime();
-  about.downloads(stream, published, history);
+  await showHistory();
 });
+byId("since").addEventListener("change", since);
 byId("rise").addEventListener("change", async (event) => {
   rise = Number(event.target.value);
   increases = new Map();

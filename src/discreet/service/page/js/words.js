@@ -11,12 +11,12 @@ export const length = (stream) => (Date.parse(stream.ends) - Date.parse(stream.b
 export function unit(stream, count = 2) {
   const one = Math.abs(count) === 1;
   if (stream.kind === "survey") return one ? "answer" : "answers";
-  if (stream.kind === "distinct" || stream.unit === "person") return one ? "person" : "people";
+  if (stream.kind === "distinct" || stream.unit !== "row") return one ? "person" : "people";
   return one ? "event" : "events";
 }
 
 export function subject(stream) {
-  const so_far = stream.run > 1 ? `since ${moment(stream.begins)}` : "since the stream began";
+  const so_far = stream.per ? `so far in every ${span(stream)}` : stream.run > 1 ? `since ${moment(stream.begins)}` : "since the stream began";
   if (stream.kind === "survey") {
     const question = title(stream) === stream.question ? "" : `“${stream.question}” `;
     return `${question}What people answered, each answer randomised on the device before it was sent.`;
@@ -28,7 +28,30 @@ export function subject(stream) {
 
 export function protects(stream) {
   if (stream.kind === "survey") return "each answer";
-  return stream.unit === "person" ? "each person" : "each event";
+  return { row: "each event", person: "each person", "person-day": `what each person does in a ${span(stream)}` }[stream.unit];
+}
+
+const SPANS = { s: "second", m: "minute", h: "hour", d: "day", w: "week", mo: "month" };
+
+/** The span of the calendar with which a stream begins anew: "day", "2 weeks". */
+export function span({ per }) {
+  const [, count, letter] = /^(\d+)(\w+)$/.exec(per);
+  return Number(count) === 1 ? SPANS[letter] : `${count} ${SPANS[letter]}s`;
+}
+
+const weekday = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+const monthDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** A span by its name: dates are those of the stream's zone, moments those of the reader. */
+export const day = (period, { per }) => (period.length > 10 ? moment(period) : `${per === "1d" ? "" : `${span({ per })} of `}${weekday.format(new Date(`${period}T00:00:00Z`))}`);
+export const shortDay = (period) => (period.length > 10 ? moment(period) : monthDay.format(new Date(`${period}T00:00:00Z`)));
+
+/** What several days of one person add up to. */
+export function everyDay(stream) {
+  const one = span(stream);
+  const whose = stream.unit === "row" ? "An event is in one of them." :
+    `Whoever comes in several of them is hidden with the sum: after 30, with an ε of up to ${figure(30 * stream.epsilon)}.`;
+  return `Every ${one} has this budget, charged when it begins. It covers every number about that ${one}; reading them costs nothing more. ${whose}`;
 }
 
 /** What an interval is, in a sentence of its own. */
@@ -41,7 +64,7 @@ export function aboutIntervals(stream, confidence) {
   }
   return (
     `Noise was added to each count on purpose. The intervals hold the counts without noise, all at once, ${odds(confidence)}.` +
-    (stream.unit === "person" ? ` Of one person at most ${stream.max_items} items count; there may be more people than the interval says.` : "")
+    (stream.unit !== "row" ? ` Of one person at most ${stream.max_items} items count; there may be more people than the interval says.` : "")
   );
 }
 

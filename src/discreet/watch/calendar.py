@@ -1,0 +1,165 @@
+"""When ticks are: stretches of time, one after the other, each with ticks of one length and a run of its own.
+
+A stretch is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it, so that a day of 23
+or 25 hours has 23 or 25 ticks of an hour. The ticks of all stretches are numbered one after the other. A stretch that
+has begun stays as it is: whoever goes on from a state gives its edges, and a zone whose rules change meanwhile changes
+later ones alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import zoneinfo
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.privacy.spans import Spans
+
+__all__ = ["Calendar", "Days", "Stretch"]
+
+_FOR_EVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The ticks of one run."""
+
+    number: int  # of the run, from 1
+    first: int  # its first tick
+    begins: float
+    ends: float
+    seconds: float  # of a tick; the last one may be shorter
+
+    @property
+    def ticks(self) -> int:
+        """How many there are: the horizon of the run."""
+        return _ticks(self.begins, self.ends, self.seconds)
+
+    @property
+    def last(self) -> int:
+        """Its last tick."""
+        return self.first + self.ticks - 1
+
+    def starts(self, tick: int) -> float:
+        """When a tick of it begins, which is when the one before it ends."""
+        return self.begins + (tick - self.first) * self.seconds
+
+
+def _ticks(begins: float, ends: float, seconds: float) -> int:
+    return _FOR_EVER if math.isinf(ends) else math.ceil((ends - begins) / seconds)
+
+
+class Calendar:
+    """Which tick a time is in, and which stretch a tick is in.
+
+    Args:
+        seconds: How long a tick is.
+        end: When a stretch ends that begins at a time.
+        edges: Where the first stretch begins, and the ends of those that are known.
+        first: The number of the first tick.
+        run: The number of the first stretch.
+    """
+
+    def __init__(
+        self, seconds: float, end: Callable[[float], float], edges: Sequence[float], first: int = 1, run: int = 1
+    ) -> None:
+        self.seconds = seconds
+        self._end = end
+        self._edges = list(edges)
+        self._firsts = [first]
+        self._run = run
+        for begins, ends in zip(self._edges[:-1], self._edges[1:], strict=True):
+            self._firsts.append(self._firsts[-1] + _ticks(begins, ends, seconds))
+
+    def _grow(self) -> None:
+        ends = self._end(self._edges[-1])
+        self._firsts.append(self._firsts[-1] + _ticks(self._edges[-1], ends, self.seconds))
+        self._edges.append(ends)
+
+    def _stretch(self, index: int) -> Stretch:
+        while len(self._edges) < index + 2:
+            self._grow()
+        begins, ends = self._edges[index : index + 2]
+        return Stretch(self._run + index, self._firsts[index], begins, ends, self.seconds)
+
+    def run(self, number: int) -> Stretch:
+        """A stretch by the number of its run."""
+        return self._stretch(number - self._run)
+
+    def of_tick(self, tick: int) -> Stretch:
+        """The stretch of a tick."""
+        while self._firsts[-1] <= tick:
+            self._grow()
+        return self._stretch(max(bisect_right(self._firsts, tick) - 1, 0))
+
+    def of_time(self, time: float) -> Stretch:
+        """The stretch that a time is in; the first one also for times before it."""
+        while self._edges[-1] <= time:
+            self._grow()
+        return self._stretch(max(bisect_right(self._edges, time) - 1, 0))
+
+    def starts(self, tick: int) -> float:
+        """When a tick begins."""
+        return self.of_tick(tick).starts(tick)
+
+    def number(self, time: float) -> int:
+        """The tick that a time is in; before the first stretch they go on backwards."""
+        stretch = self.of_time(time)
+        return stretch.first + math.floor((time - stretch.begins) / self.seconds)
+
+    def numbers(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """The same of many."""
+        if len(times):
+            self.of_time(float(times.max()))
+        edges, firsts = np.array(self._edges), np.array(self._firsts, np.int64)
+        at = np.maximum(np.searchsorted(edges, times, side="right") - 1, 0)
+        found: npt.NDArray[np.int64] = firsts[at] + np.floor_divide(times - edges[at], self.seconds).astype(np.int64)
+        return found
+
+    def since(self, tick: int) -> tuple[int, int, list[float]]:
+        """(run, first tick, edges) from the stretch of a tick on: what has to be kept of it."""
+        at = self.of_tick(tick).number - self._run
+        return self._run + at, self._firsts[at], self._edges[at:]
+
+
+@dataclass(frozen=True)
+class Days:
+    """Stretches of the calendar: days, weeks, months or hours, in a zone."""
+
+    spans: Spans
+
+    def name(self, time: float) -> str:
+        """The span that a time is in, by its first date or moment."""
+        return self.spans.name(datetime.datetime.fromtimestamp(time, datetime.timezone.utc))
+
+    def begin(self, time: float) -> float:
+        """When the span of a time begins."""
+        return self._moment(self.name(time))
+
+    def end(self, time: float) -> float:
+        """When it ends."""
+        return self._moment(self.spans.after(self.name(time)))
+
+    def _moment(self, name: str) -> float:
+        found = datetime.datetime.fromisoformat(name.replace("Z", "+00:00"))
+        zone = found.tzinfo or zoneinfo.ZoneInfo(self.spans.zone or "UTC")
+        return found.replace(tzinfo=zone).timestamp()
+
+    def calendar(self, seconds: float, time: float) -> Calendar:
+        """Days from the tick of a time on: the first of them has the ticks that are left of it."""
+        begin = self.begin(time)
+        return Calendar(seconds, self.end, [begin + (time - begin) // seconds * seconds])
+
+    def usual_ticks(self, seconds: float) -> int:
+        """How many ticks a span has, where no clock is changed."""
+        plain, monday = Days(Spans(self.spans.text)), 4 * 86400.0
+        length = plain.end(monday) - plain.begin(monday)
+        if seconds > length:
+            raise ParameterError(f"a tick of {seconds:.0f} s is longer than {self.spans.text}, which it is a part of")
+        return math.ceil(length / seconds)

@@ -1,0 +1,263 @@
+"""Streams that begin anew every day: whatever the clock does, a day is one run, charged once, and drawn once."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.service.conftest import Running
+
+import discreet as dc
+from discreet.errors import ParameterError
+from discreet.service.definitions import configuration
+
+BERLIN = "Europe/Berlin"
+DAY = {"tick": "1h", "per": "1d", "zone": BERLIN, "epsilon": 1e4, "delta": 1e-6, "public": True}
+PEOPLE = {"kind": "distinct", "user": "visitor", **DAY}
+STREAMS: dict[str, Any] = {
+    "people": PEOPLE,
+    "pages": {"kind": "top", "column": "page", "user": "visitor", "max_items": 3, "k": 5, **DAY},
+    "views": {"kind": "count", **DAY},
+}
+
+
+def at(text: str, zone: str = BERLIN) -> float:
+    return datetime.datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
+
+
+def started(folder: Path, when: str, streams: dict[str, Any] = STREAMS, **service: Any) -> Running:
+    running = Running(folder, streams, **service)
+    running.clock.now = at(when)
+    return running.start()
+
+
+def visit(running: Running, *visitors: str, **more: Any) -> None:
+    rows = [{"visitor": visitor, "page": "/", **more} for visitor in visitors]
+    for name in running.configuration.streams:
+        assert running.send(name, rows).status_code == 202
+
+
+def go_to(running: Running, when: str | float) -> None:
+    running.clock.now = at(when) if isinstance(when, str) else when
+    running.service.catch_up()
+
+
+def published(running: Running, name: str = "people") -> list[dict[str, Any]]:
+    return [json.loads(text) for text in running.service.store.releases(name, 0, 2**40)]
+
+
+def by_day(running: Running, name: str = "people") -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for release in published(running, name):
+        found.setdefault(release["period"], []).append(release)
+    return found
+
+
+def charges(running: Running, name: str = "people") -> list[str]:
+    ledger = dc.Ledger(running.folder / "ledger.sqlite")
+    return [str(event.charge_id) for event in ledger.account(name).history() if event.kind == "charge"]
+
+
+def check_all_is_there_once(running: Running) -> None:
+    """Ticks without a gap, each in the ledger once; days with all their ticks but the first and the last."""
+    ledger = dc.Ledger(running.folder / "ledger.sqlite")
+    for name, stream in running.service.streams.items():
+        assert [release["tick"] for release in published(running, name)] == list(range(1, stream.tick + 1))
+        days = by_day(running, name)
+        for number, (period, releases) in enumerate(days.items(), 1):
+            stretch = stream.calendar.run(number)
+            assert releases[0]["tick"] == stretch.first
+            assert [release["final"] for release in releases[:-1]] == [False] * (len(releases) - 1)
+            assert releases[-1]["final"] == (releases[-1]["tick"] == stretch.last)
+            last = ledger.account(name).last_step(stream.charge_id(number))
+            assert last is not None
+            assert (last.number, period) == (len(releases), stream.period_of(number))
+        open_run = 1 if stream.tick == stream.stretch.first - 1 else 0  # charged, and nothing drawn yet
+        assert len(charges(running, name)) == len(days) + open_run
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    made = started(tmp_path / "data", "2026-11-16T21:30:00")
+    yield made
+    made.stop()
+
+
+def test_a_day_ends_and_the_next_begins_with_nothing(running: Running) -> None:
+    visit(running, *map(str, range(40)))
+    go_to(running, "2026-11-16T22:30:00")
+    assert abs(running.latest("people")["value"] - 40) <= 2
+    visit(running, *map(str, range(100)))
+    go_to(running, "2026-11-17T00:00:00")
+    last = running.latest("people")
+    assert (last["period"], last["final"], last["tick"]) == ("2026-11-16", True, 3)
+    assert last["ends"] == "2026-11-16T23:00:00Z"
+    assert abs(last["value"] - 100) <= 2
+    visit(running, *map(str, range(30)))
+    go_to(running, "2026-11-17T01:00:00")
+    for name in STREAMS:
+        first = running.latest(name)
+        assert (first["period"], first["final"], first["run"]) == ("2026-11-17", False, 2)
+    assert abs(running.latest("people")["value"] - 30) <= 2  # who came yesterday counts again
+    assert abs(running.latest("pages")["items"][0]["count"] - 30) <= 5
+    assert abs(running.latest("views")["value"] - 30) <= 2
+    shown = running.client.get("/v1/streams/people").json()
+    assert (shown["unit"], shown["per"], shown["zone"], shown["state"]) == ("person-day", "1d", BERLIN, "running")
+    assert shown["run_ticks"] == 24
+    assert "what one person did" in shown["guarantee"]["unit"]["description"]
+    check_all_is_there_once(running)
+
+
+@pytest.mark.parametrize(("day", "ticks"), [("2026-03-29", 23), ("2026-10-25", 25), ("2026-11-17", 24)])
+def test_a_day_has_the_ticks_that_it_has(tmp_path: Path, day: str, ticks: int) -> None:
+    before = (datetime.date.fromisoformat(day) - datetime.timedelta(days=1)).isoformat()
+    running = started(tmp_path / "data", f"{before}T22:00:00", {"people": PEOPLE})
+    for hour in range(2 + 26):
+        running.clock.now += 3600 if hour else 0
+        running.service.catch_up()
+        visit(running, str(hour))
+    found = by_day(running)
+    assert (len(found[before]), len(found[day])) == (2, ticks)
+    assert found[day][-1]["final"]
+    assert abs(found[day][-1]["value"] - ticks) <= 2  # one more in every hour of it
+    stream = running.service.streams["people"]
+    assert stream.calendar.run(2).ticks == ticks
+    check_all_is_there_once(running)
+    running.stop()
+
+
+def test_killed_across_midnight(tmp_path: Path) -> None:
+    """At each point of the order of a tick and of the new run: what came is counted in its day, once."""
+    from discreet.service.store import Store
+
+    running = started(tmp_path / "data", "2026-11-16T22:10:00", {"people": PEOPLE, "views": STREAMS["views"]})
+    visit(running, *map(str, range(50)))
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    places = [(Store, "publish"), (Store, "next_run")]
+    for when in ("2026-11-16T23:00:01", "2026-11-17T00:00:01", "2026-11-17T01:00:01"):
+        for kind, name in places:
+            for after in (False, True):
+                plain = getattr(kind, name)
+
+                def then_dies(*given: Any, plain: Any = plain, after: bool = after, **more: Any) -> Any:
+                    if after:
+                        plain(*given, **more)
+                    raise Killed
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(kind, name, then_dies)
+                    running.clock.now = at(when)
+                    try:
+                        running.service.catch_up()
+                    except Killed:
+                        running.again()
+        go_to(running, when)
+        visit(running, when)
+    found = by_day(running)
+    assert abs(found["2026-11-16"][-1]["value"] - 51) <= 2
+    assert abs(found["2026-11-17"][0]["value"] - 1) <= 2
+    check_all_is_there_once(running)
+    running.stop()
+
+
+def test_a_machine_that_slept_for_two_days(running: Running) -> None:
+    visit(running, *map(str, range(40)))
+    go_to(running, "2026-11-19T09:30:00")
+    days = by_day(running)
+    assert {period: len(found) for period, found in days.items()} == {
+        "2026-11-16": 3, "2026-11-17": 24, "2026-11-18": 24, "2026-11-19": 9,
+    }  # fmt: skip
+    assert abs(days["2026-11-16"][-1]["value"] - 40) <= 2
+    assert all(release["missed"] for release in days["2026-11-18"])
+    check_all_is_there_once(running)
+
+
+def test_stopped_for_two_days(running: Running) -> None:
+    visit(running, *map(str, range(40)))
+    running.stop()
+    running.clock.now = at("2026-11-18T23:59:59")
+    running.start()
+    running.service.catch_up()
+    visit(running, "somebody")
+    go_to(running, "2026-11-19T00:00:00")
+    days = by_day(running)
+    assert abs(days["2026-11-16"][-1]["value"] - 40) <= 2
+    assert abs(days["2026-11-18"][-1]["value"] - 1) <= 2
+    assert list(running.folder.joinpath("streams/people").glob("*.state")) == [
+        running.folder / "streams/people/4-51.state"  # who was there yesterday is forgotten
+    ]
+    check_all_is_there_once(running)
+
+
+def test_a_zone_whose_rules_change_moves_later_days_alone(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.watch.calendar import Days
+
+    go_to(running, "2026-11-17T08:00:00")
+    plain = Days.end
+    monkeypatch.setattr(Days, "end", lambda self, time: plain(self, time) + 3600)
+    running.again()
+    go_to(running, "2026-11-18T00:00:00")
+    assert running.latest("people")["final"]
+    assert running.latest("people")["tick"] == 3 + 24
+    check_all_is_there_once(running)
+
+
+# ---- times of events ------------------------------------------------------------------------------------------
+
+TIMED = {"people": {**PEOPLE, "time": "ts", "late": "10m"}, "views": {**STREAMS["views"], "time": "ts", "late": "10m"}}
+
+
+def test_an_event_is_of_the_day_of_its_time(tmp_path: Path) -> None:
+    running = started(tmp_path / "data", "2026-11-16T22:30:00", TIMED)
+    visit(running, *map(str, range(40)), ts="2026-11-16T05:00:00+01:00")  # earlier that day
+    visit(running, *map(str, range(100, 200)), ts="2026-11-15T23:59:59+01:00")  # of a day that is over
+    visit(running, *map(str, range(200, 300)), ts="no time")
+    go_to(running, "2026-11-17T00:05:00")
+    assert running.latest("people")["tick"] == 1  # the last one is not out: it waits
+    visit(running, *map(str, range(50, 60)), ts=str(int(at("2026-11-16T23:59:59"))))
+    visit(running, *map(str, range(30)), ts="2026-11-17T00:01:00+01:00")
+    running.again()
+    go_to(running, "2026-11-17T00:10:00")
+    for name in TIMED:
+        last = running.latest(name)
+        assert (last["period"], last["final"]) == ("2026-11-16", True)
+        assert abs(last["value"] - 50) <= 2
+    running.again()
+    visit(running, *map(str, range(60, 70)), ts="2026-11-16T23:59:59+01:00")  # too late
+    go_to(running, "2026-11-17T01:10:00")
+    for name in TIMED:
+        assert abs(running.latest(name)["value"] - 30) <= 2
+    check_all_is_there_once(running)
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"horizon": "30d"}, 'a horizon, such as "30d", or begins anew'),
+        ({"per": None, "zone": None}, 'a horizon, such as "30d", or begins anew'),
+        ({"per": "1y"}, "per must be a whole number and"),
+        ({"zone": "Mars/Base"}, "there is no time zone"),
+        ({"tick": "2d"}, "longer than 1d"),
+        ({"late": "5m"}, "late goes with time"),
+        ({"time": "ts", "late": "3d"}, "late must be shorter than 1d"),
+        ({"trust": "pan", "delta": 0.0}, "streams of a curator"),
+        ({"following": [{"epsilon": 1.0}]}, "without following"),
+        ({"unit": "person"}, 'for unit = "person" give user, and no per'),
+    ],
+)
+def test_definitions_that_cannot_be(change: dict[str, Any], why: str) -> None:
+    table = {key: value for key, value in {**PEOPLE, **change}.items() if value is not None}
+    with pytest.raises(ParameterError, match=why):
+        configuration({"streams": {"people": table}})
