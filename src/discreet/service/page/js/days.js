@@ -18,6 +18,12 @@ const svg = (tag, attributes, ...children) => {
   return node;
 };
 
+/** The next larger number that is easy to read. */
+const round = (value) => {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * size >= value) * size;
+};
+
 /** Another day, by its date. */
 const shifted = (period, days) => {
   const date = new Date(`${period}T00:00:00Z`);
@@ -94,6 +100,8 @@ export class Days {
   }
 
   draw() {
+    const one = words.span(this.stream);
+    byId("days-heading").textContent = `${one[0].toUpperCase()}${one.slice(1)} by ${one}`;
     this.items();
     this.beside();
     this.bars();
@@ -148,11 +156,11 @@ export class Days {
     if (area.hidden) return;
     const width = Math.max(area.clientWidth, 240);
     const height = 190;
-    const [left, bottom, top] = [46, 22, 10];
+    const [left, right, bottom, top] = [46, 22, 22, 10];
     const found = shown.map((release) => this.row(release));
-    const most = Math.max(1, ...found.map((row) => (row ? row.upper ?? row.value : 0)));
+    const most = round(Math.max(1, ...found.map((row) => (row ? row.upper ?? row.value : 0))));
     const y = (value) => top + (height - top - bottom) * (1 - Math.max(0, Math.min(value, most)) / most);
-    const pace = (width - left) / Math.max(shown.length, 7);
+    const pace = (width - left - right) / Math.max(shown.length, 7);
     const thick = Math.max(3, Math.min(34, pace * 0.66));
     const lines = [0, most / 2, most].map((value) => svg("g", { class: "rule" },
       svg("line", { x1: left, x2: width, y1: y(value), y2: y(value) }),
@@ -165,11 +173,11 @@ export class Days {
       if (row) {
         const high = row.upper ?? most;
         box.append(
-          svg("rect", { class: "bar", x: middle - thick / 2, y: y(row.value), width: thick, height: y(0) - y(row.value), rx: 2 }),
+          svg("rect", { class: "column", x: middle - thick / 2, y: y(row.value), width: thick, height: y(0) - y(row.value), rx: 2 }),
           svg("line", { class: "whisker", x1: middle, x2: middle, y1: y(high), y2: y(row.lower ?? row.value) }));
       }
       const every = Math.ceil(58 / pace);
-      if ((shown.length - 1 - index) % every === 0) box.append(svg("text", { x: middle, y: height - 5, "text-anchor": index === shown.length - 1 && shown.length > 7 ? "end" : "middle" }, words.shortDay(release.period, this.stream)));
+      if ((shown.length - 1 - index) % every === 0) box.append(svg("text", { x: middle, y: height - 5, "text-anchor": "middle" }, words.shortDay(release.period, this.stream)));
       box.append(svg("title", {}, `${words.day(release.period, this.stream)}: ${row ? words.estimate(this.stream, row) : "not published"}`));
       box.addEventListener("click", () => this.choose(release.period));
       return box;

@@ -10,12 +10,15 @@ import { operator } from "./operator.js";
 import * as words from "./words.js";
 
 const TICKS = 60; // of a card's line
+const DAYS = 30; // the same of days
 const cards = new Map();
 let timer = null;
 
 class Card {
   constructor(stream) {
     this.history = [];
+    this.days = []; // the last of every day, of a stream that begins anew
+    this.run = 0;
     this.name = stream.name;
     this.head = el("h2", {}, el("a", { href: `/streams/${encodeURIComponent(stream.name)}` }, words.title(stream)));
     this.number = el("div", { class: "headline" });
@@ -28,6 +31,15 @@ class Card {
   }
 
   async update(stream) {
+    if (stream.per) {
+      if (this.run !== stream.run) {
+        const since = this.days.at(-1)?.tick ?? Math.max(0, (stream.latest?.tick ?? 0) - DAYS * stream.run_ticks);
+        this.days = [...this.days, ...(await releases(stream.name, { final: true, from: since + 1 }))].slice(-DAYS);
+        this.run = stream.run;
+      }
+      this.history = stream.latest ? [stream.latest] : [];
+      return this.show(stream);
+    }
     const last = this.history.at(-1)?.tick ?? 0;
     const published = stream.latest?.tick ?? 0;
     if (published === last + 1) this.history.push(stream.latest);
@@ -46,21 +58,25 @@ class Card {
     this.warnings.replaceChildren(...warnings(stream));
     this.picture.hidden = !first;
     if (first) {
-      const drawn = withGaps(this.history);
+      const drawn = stream.per && this.days.length > 1 ? this.days : withGaps(this.history);
       const { values, lower, upper } = line(stream, drawn, first.item);
       this.chart.draw(times(drawn), [{ colour: 0, values, lower, upper }]);
       const name = first.item === null ? words.title(stream) : itemText(first.item);
-      const begin = drawn.find((_, index) => values[index] !== null);
-      this.picture.setAttribute("aria-label",
-        `${name}, from ${number(values.find((value) => value !== null))} at ${clock(begin.ends, stream.tick_seconds)} to ` +
-        `${number(first.value)} at ${clock(release.ends, stream.tick_seconds)}`);
+      const when = (point) => (stream.per && this.days.length > 1 ? `on ${words.day(point.period, stream)}` : `at ${clock(point.ends, stream.tick_seconds)}`);
+      const known = drawn.map((point, index) => [values[index], point]).filter(([value]) => value !== null);
+      this.picture.hidden = known.length === 0;
+      if (known.length) {
+        const [[from, begin], [to, end]] = [known[0], known.at(-1)];
+        this.picture.setAttribute("aria-label", `${name}, from ${number(from)} ${when(begin)} to ${number(to)} ${when(end)}`);
+      }
     }
-    this.facts.replaceChildren(...facts(stream, release).flatMap(([term, text]) => [el("div", {}, el("dt", {}, term), el("dd", {}, text))]));
+    this.facts.replaceChildren(...facts(stream, release, this.days.at(-1)).flatMap(([term, text]) => [el("div", {}, el("dt", {}, term), el("dd", {}, text))]));
   }
 
   figures(stream, found) {
     const [first] = found;
-    const value = el("p", { class: "value" }, el("strong", {}, number(first.value)), " ", el("span", {}, words.unit(stream, first.value)));
+    const sofar = stream.per && !stream.latest.final ? ` so far${stream.per === "1d" ? " today" : ""}` : "";
+    const value = el("p", { class: "value" }, el("strong", {}, number(first.value)), " ", el("span", {}, words.unit(stream, first.value) + sofar));
     const range = el("p", { class: "range" }, words.estimate(stream, first));
     if (single(stream)) return [value, range];
     const list = el("ol", { class: "leaders" }, found.slice(0, 3).map((row) => el("li", {},
@@ -69,8 +85,10 @@ class Card {
   }
 }
 
-function facts(stream, release) {
+function facts(stream, release, yesterday) {
+  const before = rows(stream, yesterday).find((row) => single(stream) || row.item === rows(stream, release)[0]?.item);
   return [
+    ...(before ? [[stream.per === "1d" ? words.day(yesterday.period, stream) : "The one before", number(before.value)]] : []),
     ["Protects", words.protects(stream)],
     stream.per ? ["Begins anew", `every ${words.span(stream)}`] : [stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))],
     release ? ["Updated", clock(release.ends, stream.tick_seconds)] : ["Begins", clock(stream.begins, stream.tick_seconds)],

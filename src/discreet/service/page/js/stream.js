@@ -133,7 +133,7 @@ async function since() {
   if (shownNow !== shown || over !== Number(byId("since").value)) return;
   const risen = found && (found.items ? [...found.items].sort((one, other) => other.increase - one.increase).slice(0, 3)
     : [{ item: null, increase: found.value, lower: found.lower, upper: found.upper }]);
-  said.replaceChildren(...(!risen ? ["not known: it begins after that"] : risen.flatMap(({ item, increase, lower, upper }, index) => [
+  said.replaceChildren(...(!risen ? ["not known: what is shown begins after that"] : risen.flatMap(({ item, increase, lower, upper }, index) => [
     index ? "; " : "", item === null ? "" : itemElement(item, 28), item === null ? "" : " ",
     `${format.number(increase)} ${item === null ? `${words.unit(stream, increase)} more` : "more"} (${format.interval(lower, upper)})`])));
 }

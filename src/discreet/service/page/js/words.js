@@ -77,7 +77,7 @@ export function aboutLines(stream, confidence, most) {
 }
 
 export function estimate(stream, { value, lower, upper }) {
-  return `${between(lower, upper)} ${unit(stream, value)}`;
+  return `${between(lower, upper)} ${unit(stream, upper ?? Math.max(value, 2))}`;
 }
 
 /** Epsilon for somebody who has not met it. */
