@@ -70,14 +70,14 @@ def check_all_is_there_once(running: Running) -> None:
         assert [release["tick"] for release in published(running, name)] == list(range(1, stream.tick + 1))
         days = by_day(running, name)
         for number, (period, releases) in enumerate(days.items(), 1):
-            stretch = stream.calendar.run(number)
-            assert releases[0]["tick"] == stretch.first
+            span = stream.timetable.run(number)
+            assert releases[0]["tick"] == span.first
             assert [release["final"] for release in releases[:-1]] == [False] * (len(releases) - 1)
-            assert releases[-1]["final"] == (releases[-1]["tick"] == stretch.last)
+            assert releases[-1]["final"] == (releases[-1]["tick"] == span.last)
             last = ledger.account(name).last_step(stream.charge_id(number))
             assert last is not None
             assert (last.number, period) == (len(releases), stream.period_of(number))
-        open_run = 1 if stream.tick == stream.stretch.first - 1 else 0  # charged, and nothing drawn yet
+        open_run = 1 if stream.tick == stream.span.first - 1 else 0  # charged, and nothing drawn yet
         assert len(charges(running, name)) == len(days) + open_run
 
 
@@ -126,7 +126,7 @@ def test_a_day_has_the_ticks_that_it_has(tmp_path: Path, day: str, ticks: int) -
     assert found[day][-1]["final"]
     assert abs(found[day][-1]["value"] - ticks) <= 2  # one more in every hour of it
     stream = running.service.streams["people"]
-    assert stream.calendar.run(2).ticks == ticks
+    assert stream.timetable.run(2).ticks == ticks
     check_all_is_there_once(running)
     running.stop()
 
@@ -201,7 +201,7 @@ def test_stopped_for_two_days(running: Running) -> None:
 
 
 def test_a_zone_whose_rules_change_moves_later_days_alone(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.watch.calendar import Days
+    from discreet.watch.timetable import Days
 
     go_to(running, "2026-11-17T08:00:00")
     plain = Days.end

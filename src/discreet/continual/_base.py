@@ -17,7 +17,7 @@ from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import new_charge_id
-from discreet.privacy.spans import Spans
+from discreet.privacy.spans import Calendar
 from discreet.privacy.steps import Steps
 from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
@@ -78,7 +78,7 @@ class Continual(abc.ABC):
         self._period: str | None = None  # the span of the calendar that all rows are of
         self._use_source(source)
 
-    def limit_to(self, spans: Spans, period: str) -> None:
+    def limit_to(self, spans: Calendar, period: str) -> None:
         """Say that all rows will be of one span, such as a day, by its name; before anything is charged.
 
         Whoever gives rows keeps that promise. Then what a person does in that span is hidden, and the charge is about
@@ -335,7 +335,7 @@ class Continual(abc.ABC):
         self._steps = Steps.from_dict(header["steps"])
         self._run_number = whole_number("run", header.get("run", 1))
         if "period" in header:
-            self.limit_to(Spans(**header["spans"]), str(header["period"]))
+            self.limit_to(Calendar(**header["spans"]), str(header["period"]))
 
 
 class ListedOverTime(Continual):

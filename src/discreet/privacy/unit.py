@@ -45,12 +45,43 @@ class Unit:
         return {"name": type(self).__name__, "description": self.describe(), **self.details()}
 
 
+def _check_spans(unit: Event | User) -> None:
+    """The span of a unit in one spelling, or why it has none."""
+    if unit.per is not None:
+        spans = Calendar(unit.per, unit.zone)
+        object.__setattr__(unit, "per", spans.text)
+        object.__setattr__(unit, "zone", spans.zone)
+    elif unit.zone is not None:
+        raise ParameterError("zone goes with per, which says how long a span is: dc.User(per='1d', zone=...)")
+
+
 @dataclass(frozen=True, slots=True)
 class Event(Unit):
-    """Neighbouring streams differ by adding or removing one event."""
+    """Neighbouring streams differ by adding or removing one event.
+
+    An event has one time, so it is in one span of the calendar. With `per="1d"` charges say which days they looked at,
+    and those about different days do not add up: what is hidden is the same.
+    """
+
+    per: str | None = None
+    zone: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_spans(self)
+
+    def covers(self, other: Unit) -> bool:
+        return isinstance(other, Event)
+
+    @property
+    def spans(self) -> Calendar | None:
+        return None if self.per is None else Calendar(self.per, self.zone)
 
     def describe(self) -> str:
-        return "one event added to or removed from the stream"
+        spans = "" if self.spans is None else f", of {self.spans.describe()}"
+        return f"one event added to or removed from the stream{spans}"
+
+    def details(self) -> dict[str, Any]:
+        return {name: value for name, value in Unit.details(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +100,7 @@ class User(Unit):
     def __post_init__(self) -> None:
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
-        if self.per is not None:
-            spans = Calendar(self.per, self.zone)
-            object.__setattr__(self, "per", spans.text)
-            object.__setattr__(self, "zone", spans.zone)
-        elif self.zone is not None:
-            raise ParameterError("zone goes with per, which says how long a span is: dc.User(per='1d', zone=...)")
+        _check_spans(self)
 
     def covers(self, other: Unit) -> bool:
         """The same, or people with any number of items: somebody with at most m is one of them.

@@ -30,12 +30,12 @@ _ASK_AGAIN_SECONDS = 5.0
 def described(stream: LiveStream, whole: bool = False) -> StreamModel:
     """A stream as `/v1/streams` shows it; `whole` with its definition."""
     definition, run = stream.definition, stream.run
-    stretch = stream.stretch
+    span = stream.span
     epsilon, delta = definition.spent_by(run)
     spent = AmountsModel(epsilon=epsilon, delta=delta)
     following = None
     if definition.per is None and run < stream.runs:
-        following = FollowingModel(begins=moment(stretch.ends), **definition.grant_of(run + 1).model_dump())
+        following = FollowingModel(begins=moment(span.ends), **definition.grant_of(run + 1).model_dump())
     more: dict[str, Any] = {}
     if definition.kind == "survey":
         round_now = description_of_round(definition, stream.name, stream.open_run)
@@ -51,13 +51,13 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         protects="event" if definition.hides == "row" else "person",
         max_items=definition.max_items,
         tick_seconds=definition.tick,
-        ticks=stretch.last,
-        run_ticks=stretch.ticks,
+        ticks=span.last,
+        run_ticks=span.ticks,
         per=definition.per,
         zone=definition.zone,
         period=stream.period_of(run),
-        begins=moment(stretch.begins),
-        ends=moment(stretch.ends),
+        begins=moment(span.begins),
+        ends=moment(span.ends),
         **definition.grant_of(run).model_dump(),
         k=definition.k,
         trust=definition.trust,

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from discreet.errors import ParameterError, WordError
 from discreet.privacy import Budget, Event, User
-from discreet.privacy.spans import Spans
+from discreet.privacy.spans import Calendar
 from discreet.questions.live_question import LiveQuestion
 from discreet.storage import read_toml
-from discreet.watch.calendar import Calendar, Days
 from discreet.watch.ticks import duration, ticks_in
+from discreet.watch.timetable import Days, Timetable
 
 __all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
 
@@ -217,7 +217,7 @@ class StreamDefinition(BaseModel):
     @property
     def days(self) -> Days | None:
         """The spans of the calendar with which it begins anew; None for horizons."""
-        return None if self.per is None else Days(Spans(self.per, self.zone))
+        return None if self.per is None else Days(Calendar(self.per, self.zone))
 
     @property
     def ticks(self) -> int:
@@ -232,13 +232,13 @@ class StreamDefinition(BaseModel):
         """How long a run is, in words."""
         return in_words(self.horizon or 0) if self.days is None else self.days.spans.describe()
 
-    def calendar(self, edges: Sequence[float]) -> Calendar:
+    def timetable(self, edges: Sequence[float]) -> Timetable:
         """Its ticks and runs, of which these edges are known: the beginning, and ends."""
         if self.days is not None:
-            return Calendar(self.tick, self.days.end, edges)
+            return Timetable(self.tick, self.days.end, edges)
         assert self.horizon is not None
         ends = [edges[0] + self.horizon * run for run in range(2 + len(self.following))]
-        return Calendar(self.tick, lambda _: math.inf, ends)
+        return Timetable(self.tick, lambda _: math.inf, ends)
 
     def grant_of(self, run: int) -> Grant:
         """Of a horizon, from 1."""

@@ -46,17 +46,17 @@ def _increase(stream: LiveStream, then: dict[str, Any], now: dict[str, Any]) -> 
 
 def _mechanism(stream: LiveStream, run: int) -> Any:
     """The mechanism of a run before its first tick: it says what noise there is at each."""
-    definition, stretch = stream.definition, stream.calendar.run(run)
-    key = definition.digest, stretch.ticks, definition.budget_of(run)
+    definition, span = stream.definition, stream.timetable.run(run)
+    key = definition.digest, span.ticks, definition.budget_of(run)
     if key not in _made:
-        made = run_for(definition, stream.name, run, None, None, stretch=stretch)
+        made = run_for(definition, stream.name, run, None, None, span=span)
         _made[key] = made.mechanism  # type: ignore[union-attr]
     return _made[key]
 
 
 def _by_law(stream: LiveStream, then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     definition, plain = stream.definition, _mechanism(stream, now["run"])
-    passed = stream.calendar.run(now["run"]).first - 1
+    passed = stream.timetable.run(now["run"]).first - 1
     since, tick = then["tick"] - passed, now["tick"] - passed
     if definition.kind != "top":
         around = reach_of_increase(plain.over_time(tick), plain.over_time(since), 1.0 - CONFIDENCE)

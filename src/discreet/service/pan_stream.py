@@ -205,7 +205,7 @@ class PanStream(LiveStream):
         with self.lock:
             if self.tick >= self.last_tick or self.tick + 1 >= self.open_tick:
                 return False
-            if self.tick == self.stretch.last:
+            if self.tick == self.span.last:
                 self._release, self._token = None, uuid.uuid4().hex
                 self._charge(self.run + 1)
             if self._release is None or self._release["tick"] == self.tick:

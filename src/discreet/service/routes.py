@@ -343,7 +343,7 @@ def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.timezone.utc)
     time = min(when.timestamp(), stream.starts(stream.tick + 2))  # what is later is not out
-    tick = stream.calendar.number(time)
+    tick = stream.timetable.number(time)
     return tick - 1 if last else tick + (stream.starts(tick) < time)
 
 
@@ -406,7 +406,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         """What was published, tick by tick; at most 10,000 at once, or 32 MiB. `next` and Link say where to go on."""
         of = readable(request, name)
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
-        ticks = of.stretch.ticks if final else 1  # of one of those that are asked for
+        ticks = of.span.ticks if final else 1  # of one of those that are asked for
         begin = max(1, end - _BY_DEFAULT * ticks + 1 if first is None else _tick_at(of, first, False))
         form = _format(request, kind)
         most = _AT_ONCE * every * ticks

@@ -24,8 +24,8 @@ from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state
-from discreet.watch.calendar import Stretch
 from discreet.watch.tasks import Counts, Run, Task, task_of
+from discreet.watch.timetable import RunSpan
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -99,13 +99,13 @@ def items_shown(release: Any, k: int | None) -> dict[str, Any]:
 class Curated(Run):
     """Raw events are with a trusted curator: `continual`."""
 
-    def __init__(self, definition: StreamDefinition, task: Task, mechanism: Any, stretch: Stretch | None) -> None:
+    def __init__(self, definition: StreamDefinition, task: Task, mechanism: Any, span: RunSpan | None) -> None:
         super().__init__(task, mechanism)
         self.definition = definition
         self._schema = schema_of(definition)
         self._span = (-math.inf, math.inf)  # the times of events that count
-        if definition.days is not None and stretch is not None:
-            self._span = definition.days.begin(stretch.begins), stretch.ends
+        if definition.days is not None and span is not None:
+            self._span = definition.days.begin(span.begins), span.ends
 
     @property
     def guarantee(self) -> Guarantee:
@@ -221,19 +221,19 @@ def run_for(
     account: Account | None,
     charge_id: str | None,
     data: bytes | None = None,
-    stretch: Stretch | None = None,
+    span: RunSpan | None = None,
 ) -> Curated | Survey:
-    """A run of a stream with a spool: new, or as it was saved. Without its stretch, one of the usual length."""
+    """A run of a stream with a spool: new, or as it was saved. Without its span, one of the usual length."""
     if definition.kind == "survey":
         return Survey(definition, name, run, account, charge_id, data)
-    task = task_for(definition, definition.ticks if stretch is None else stretch.ticks)
+    task = task_for(definition, definition.ticks if span is None else span.ticks)
     if data is not None:
         mechanism = task.restored(data, account)
-    elif definition.days is None or stretch is None:
+    elif definition.days is None or span is None:
         mechanism = task.new(definition.budget_of(run), account, charge_id)
     else:
-        mechanism = task.of_span(stretch, definition.days, definition.budget_of(run), account, charge_id)
-    return Curated(definition, task, mechanism, stretch)
+        mechanism = task.of_span(span, definition.days, definition.budget_of(run), account, charge_id)
+    return Curated(definition, task, mechanism, span)
 
 
 def description_of_round(definition: StreamDefinition, name: str, run: int) -> dict[str, Any]:

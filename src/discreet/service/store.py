@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from discreet.errors import DiscreetError
 from discreet.service.folder import make_folder
-from discreet.watch.calendar import Stretch
+from discreet.watch.timetable import RunSpan
 
 __all__ = ["Kept", "Store", "Which"]
 
@@ -170,13 +170,13 @@ class Store:
         }  # fmt: skip
 
     def begin(
-        self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str, stretch: Stretch
+        self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str, span: RunSpan
     ) -> None:
         """A new stream, before its first tick."""
         with self.writing() as db:
             db.execute("insert into streams values (?, ?, ?, ?, '[]')", (name, json.dumps(definition), digest, begins))
             db.execute("insert into states values (?, 1, 0, ?)", (name, file))
-            _keep_run(db, name, stretch)
+            _keep_run(db, name, span)
 
     def describe(self, name: str, definition: dict[str, Any], grants: list[dict[str, Any]]) -> None:
         """Words about a stream and what follows may be said anew."""
@@ -186,11 +186,11 @@ class Store:
                 (json.dumps(definition), json.dumps(grants), name),
             )
 
-    def next_run(self, name: str, stretch: Stretch, file: str) -> None:
+    def next_run(self, name: str, span: RunSpan, file: str) -> None:
         """The stream goes on under its next grant, with a new state."""
         with self.writing() as db:
-            db.execute("update states set run = ?, file = ? where name = ?", (stretch.number, file, name))
-            _keep_run(db, name, stretch)
+            db.execute("update states set run = ?, file = ? where name = ?", (span.number, file, name))
+            _keep_run(db, name, span)
 
     def publish(
         self,
@@ -259,6 +259,6 @@ class Store:
             return db.execute("delete from tokens where id = ?", (number,)).rowcount > 0
 
 
-def _keep_run(db: sqlite3.Connection, name: str, stretch: Stretch) -> None:
-    row = (name, stretch.number, stretch.begins, stretch.ends, stretch.last)
+def _keep_run(db: sqlite3.Connection, name: str, span: RunSpan) -> None:
+    row = (name, span.number, span.begins, span.ends, span.last)
     db.execute("insert or replace into runs values (?, ?, ?, ?, ?)", row)

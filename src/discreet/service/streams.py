@@ -29,7 +29,7 @@ from discreet.service.problems import ProblemError, gone, too_busy
 from discreet.service.runs import CONFIDENCE, Survey, protocol_of, run_for
 from discreet.service.shapes import ReleaseModel
 from discreet.service.store import Kept, Store
-from discreet.watch.calendar import Calendar, Stretch
+from discreet.watch.timetable import RunSpan, Timetable
 
 __all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
 
@@ -81,7 +81,7 @@ class LiveStream(abc.ABC):
         self.folder = around.folder / "streams" / name
         make_folder(self.folder.parent)
         make_folder(self.folder)
-        self.calendar: Calendar  # known from `open` on
+        self.timetable: Timetable  # known from `open` on
         self.run = 1
         self.tick = 0  # published last
         self.open_tick = 1  # the one that events fall into now
@@ -100,7 +100,7 @@ class LiveStream(abc.ABC):
     @property
     def begins(self) -> float:
         """When its first tick began."""
-        return self.calendar.run(1).begins
+        return self.timetable.run(1).begins
 
     @property
     def runs(self) -> float:
@@ -108,14 +108,14 @@ class LiveStream(abc.ABC):
         return 1 + len(self.definition.following) if self.definition.per is None else math.inf
 
     @property
-    def stretch(self) -> Stretch:
+    def span(self) -> RunSpan:
         """The ticks of the present run."""
-        return self.calendar.run(self.run)
+        return self.timetable.run(self.run)
 
     @property
     def last_tick(self) -> float:
         """Of all runs."""
-        return math.inf if self.definition.per is not None else self.calendar.run(int(self.runs)).last
+        return math.inf if self.definition.per is not None else self.timetable.run(int(self.runs)).last
 
     @property
     def ended(self) -> bool:
@@ -125,11 +125,11 @@ class LiveStream(abc.ABC):
     @property
     def open_run(self) -> int:
         """The horizon that events fall into now; `run` is that of the tick that is published next."""
-        return int(min(self.calendar.of_tick(self.open_tick).number, self.runs))
+        return int(min(self.timetable.of_tick(self.open_tick).number, self.runs))
 
     def starts(self, tick: int) -> float:
         """When a tick begins, which is when the one before it ends."""
-        return self.calendar.starts(tick)
+        return self.timetable.starts(tick)
 
     @property
     def _late(self) -> float:
@@ -138,7 +138,7 @@ class LiveStream(abc.ABC):
 
     def due(self, now: float) -> int:
         """The tick that is open by the clock."""
-        return self.calendar.number(now - self._late)
+        return self.timetable.number(now - self._late)
 
     def seal(self, now: float) -> None:
         """Ticks that are over take no more events. Never goes back, whatever the clock does."""
@@ -182,12 +182,12 @@ class LiveStream(abc.ABC):
             now_open = now - self._late
             day = 0.0 if self.definition.days is None else self.definition.days.begin(now_open)
             tick = self.definition.tick
-            self.calendar = self.definition.calendar([day + float((now_open - day) // tick * tick)])
+            self.timetable = self.definition.timetable([day + float((now_open - day) // tick * tick)])
             self._begin()
         else:
             self._check(kept, now)
             self.definition = self.definition.begun_as(kept.digest)
-            self.calendar, self.tick = self.definition.calendar(kept.edges), kept.tick
+            self.timetable, self.tick = self.definition.timetable(kept.edges), kept.tick
             self.run = kept.run or 1
             self._go_on(kept)
             self._load_latest()
@@ -217,7 +217,7 @@ class LiveStream(abc.ABC):
     def _register(self, file: str) -> None:
         """The store has the new stream, with its definition and the file of its first state."""
         definition, store = self.definition, self.around.store
-        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file, self.stretch)
+        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file, self.span)
         store.describe(self.name, definition.fixed(), definition.announced())
 
     def charge_id(self, run: int) -> str:
@@ -228,7 +228,7 @@ class LiveStream(abc.ABC):
     def period_of(self, run: int) -> str | None:
         """The day that a run is about, by its name in the calendar; None for a horizon."""
         days = self.definition.days
-        return None if days is None else days.name(self.calendar.run(run).begins)
+        return None if days is None else days.name(self.timetable.run(run).begins)
 
     @property
     def account_name(self) -> str:
@@ -275,7 +275,7 @@ class LiveStream(abc.ABC):
         account = None
         with suppress(LedgerError):
             account = self.around.ledger.account(self.account_name)
-        run = self.calendar.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
+        run = self.timetable.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
                 f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
@@ -293,7 +293,7 @@ class LiveStream(abc.ABC):
     def release_of(self, tick: int, numbers: dict[str, Any]) -> dict[str, Any]:
         """What is published for a tick."""
         period = self.period_of(self.run)
-        of_day: dict[str, Any] = {} if period is None else {"period": period, "final": tick == self.stretch.last}
+        of_day: dict[str, Any] = {} if period is None else {"period": period, "final": tick == self.span.last}
         return ReleaseModel(
             stream=self.name,
             tick=tick,
@@ -487,8 +487,8 @@ class SpooledStream(LiveStream):
 
     def _run_of(self, run: int, account: Account, data: bytes | None = None) -> Any:
         """A run of the stream: new, or as it was saved."""
-        charge_id, stretch = self.charge_id(run), self.calendar.run(run)
-        return run_for(self.definition, self.name, run, account, charge_id, data, stretch)
+        charge_id, span = self.charge_id(run), self.timetable.run(run)
+        return run_for(self.definition, self.name, run, account, charge_id, data, span)
 
     def _note(self, record: Record, tick: int) -> None:
         """What is known of a record that waits."""
@@ -511,7 +511,7 @@ class SpooledStream(LiveStream):
 
     def _remove_spools(self, tick: int) -> None:
         """What was there for ticks up to this one; the last of a day may have events of the next."""
-        carried = self.definition.time is not None and tick == self.calendar.of_tick(max(tick, 1)).last
+        carried = self.definition.time is not None and tick == self.timetable.of_tick(max(tick, 1)).last
         self._spool.remove_until(tick - carried)
 
     def _last_kept_tick(self) -> int:
@@ -584,7 +584,7 @@ class SpooledStream(LiveStream):
     def work(self) -> bool:
         if self.tick >= self.last_tick:
             return False
-        if self.tick == self.stretch.last:
+        if self.tick == self.span.last:
             self._follow()
         tick = self.tick + 1
         if tick < self.open_tick:
@@ -601,7 +601,7 @@ class SpooledStream(LiveStream):
         what came for it while the day before was open."""
         if self._is_torn:
             self._take_back()
-        if self.definition.time is not None and tick == self.stretch.first > 1:
+        if self.definition.time is not None and tick == self.span.first > 1:
             self._feed_from(tick - 1)
         self._feed_from(tick)
 
@@ -679,7 +679,7 @@ class SpooledStream(LiveStream):
         run = self.run + 1
         self.present = self._run_of(run, self.account(run))
         file = self._save(run, self.tick)
-        self.around.store.next_run(self.name, self.calendar.run(run), file)
+        self.around.store.next_run(self.name, self.timetable.run(run), file)
         self.run = run
         self._remove_states(file)
         self._count_reports()

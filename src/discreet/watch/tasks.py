@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.live_question import LiveQuestion
-    from discreet.watch.calendar import Days, Stretch
+    from discreet.watch.timetable import Days, RunSpan
 
 __all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total", "reader_of", "task_of"]
 
@@ -66,11 +66,11 @@ class Task:
         return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, **paid)
 
     def of_span(
-        self, stretch: Stretch, days: Days, budget: Budget, payer: Account | None, charge_id: str | None = None
+        self, span: RunSpan, days: Days, budget: Budget, payer: Account | None, charge_id: str | None = None
     ) -> Any:
         """The mechanism of one span of the calendar: this many ticks, and a charge about this span alone."""
-        mechanism = dataclasses.replace(self, horizon=stretch.ticks).new(budget, payer, charge_id)
-        mechanism.limit_to(days.spans, days.name(stretch.begins))
+        mechanism = dataclasses.replace(self, horizon=span.ticks).new(budget, payer, charge_id)
+        mechanism.limit_to(days.spans, days.name(span.begins))
         return mechanism
 
     def restored(self, data: bytes, payer: Account | None, again: bool = False) -> Any:

@@ -23,8 +23,8 @@ from discreet.errors import ParameterError
 from discreet.events.backlog import Spool
 from discreet.events.growing import Batch
 from discreet.events.times import YEAR_1, seconds_of
-from discreet.privacy.spans import Spans
-from discreet.watch.calendar import Calendar, Days
+from discreet.privacy.spans import Calendar
+from discreet.watch.timetable import Days, Timetable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class Rule:
         begins = None if live.start is None else seconds_of(live.start)
         if live.start is not None and begins is None:
             raise ParameterError(f"start must be a time in ISO 8601 or seconds since 1970, not {live.start!r}")
-        days = None if live.per is None else Days(Spans(live.per, live.zone))
+        days = None if live.per is None else Days(Calendar(live.per, live.zone))
         if days is not None:
             days.usual_ticks(seconds)
         return cls(None, seconds, True, live.by_clock, waits, leads, begins, days)
@@ -105,16 +105,16 @@ class Rule:
         waits = f"more than {self.late:.0f} seconds " if self.late else ""
         return f"the ends of ticks are public{first}: no row comes {waits}after one of a later time"
 
-    def calendar(self, kept: Sequence[Any] | None) -> Calendar | None:
+    def timetable(self, kept: Sequence[Any] | None) -> Timetable | None:
         """The ticks, by their times: counted from 1970 or, where every span is a run, as a state has kept them."""
         if self.seconds is None:
             return None
         if self.days is None:
-            return Calendar(self.seconds, lambda _: math.inf, [0.0], 0)
+            return Timetable(self.seconds, lambda _: math.inf, [0.0], 0)
         if kept is None:
             return None  # the first tick is not known yet
         run, first, edges = kept
-        return Calendar(self.seconds, self.days.end, edges, first, run)
+        return Timetable(self.seconds, self.days.end, edges, first, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Ticker:
 
     def __post_init__(self) -> None:
         self._spool = Spool(self.folder)
-        self.calendar = self.rule.calendar(self.kept)
+        self.timetable = self.rule.timetable(self.kept)
         if self.now is None and self.rule.start is not None:
             self.now = self._opened(self.rule.start)
         self._save(self.then)
@@ -183,16 +183,16 @@ class Ticker:
 
     def _save(self, then: int | None) -> None:
         self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
-        if self.rule.days is not None and self.calendar is not None and self.now is not None:
-            self.saved["calendar"] = self.calendar.since((self.now if then is None else min(then, self.now)) - 1)
+        if self.rule.days is not None and self.timetable is not None and self.now is not None:
+            self.saved["timetable"] = self.timetable.since((self.now if then is None else min(then, self.now)) - 1)
 
     def _opened(self, time: float) -> int:
         """The tick of the time with which the first one is opened."""
-        if self.calendar is None:
+        if self.timetable is None:
             assert self.rule.days is not None
             assert self.rule.seconds is not None
-            self.calendar = self.rule.days.calendar(self.rule.seconds, time)
-        return self.calendar.number(time)
+            self.timetable = self.rule.days.timetable(self.rule.seconds, time)
+        return self.timetable.number(time)
 
     @property
     def open_tick(self) -> int:
@@ -201,9 +201,9 @@ class Ticker:
         return self.now if self._since is None else max(self.now, self._since)
 
     @property
-    def _ticks(self) -> Calendar:
-        assert self.calendar is not None
-        return self.calendar
+    def _ticks(self) -> Timetable:
+        assert self.timetable is not None
+        return self.timetable
 
     def begin(self, clock: float) -> bool:
         """Open the first tick where the clock decides which it is; whether that was done now."""
@@ -329,10 +329,10 @@ class Ticker:
         times = batch.times[:3].tolist()
         if len(times) < 2:
             return None
-        calendar = self.calendar
+        calendar = self.timetable
         if calendar is None:
             assert self.rule.days is not None
-            calendar = self.rule.days.calendar(self.rule.seconds, min(times))
+            calendar = self.rule.days.timetable(self.rule.seconds, min(times))
         numbers = [calendar.number(time) for time in times]
         if abs(numbers[0] - numbers[1]) <= 1:
             return self._opened(times[0])

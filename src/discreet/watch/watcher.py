@@ -22,9 +22,9 @@ from discreet._version import __version__
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
-from discreet.watch.calendar import Stretch
 from discreet.watch.tasks import Run, Task
 from discreet.watch.ticks import Add, End, Rule, Ticker
+from discreet.watch.timetable import RunSpan
 
 if TYPE_CHECKING:
     from discreet.events.growing import Growing
@@ -68,11 +68,11 @@ class Watcher:
 
     kept: StateFile
     run: Run
-    begun: Callable[[Stretch], Run]  # a new run, where every span of the calendar has one
+    begun: Callable[[RunSpan], Run]  # a new run, where every span of the calendar has one
     settings: dict[str, Any]
     reader: Growing
     ticker: Ticker
-    stretch: int | None = None  # which of them the run is for; None before the first
+    span: int | None = None  # which of them the run is for; None before the first
     input: Any = None  # what the reader needs to go on, beside the position
     published: dict[str, Any] | None = None
     resumed: bool = False
@@ -112,9 +112,9 @@ class Watcher:
             **({} if rule.days is None else {"per": [rule.days.spans.text, rule.days.spans.zone]}),
         }
 
-        def begun(stretch: Stretch) -> Run:
+        def begun(span: RunSpan) -> Run:
             assert rule.days is not None
-            return Run(replace(task, horizon=stretch.ticks), task.of_span(stretch, rule.days, budget, payer))
+            return Run(replace(task, horizon=span.ticks), task.of_span(span, rule.days, budget, payer))
 
         if not kept.exists:
             run = Run(task, task.new(budget, payer))
@@ -132,9 +132,9 @@ class Watcher:
         position = header["position"]
         ticker = Ticker(
             rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then"),
-            header.get("calendar"),
+            header.get("timetable"),
         )  # fmt: skip
-        gone_on = {"stretch": header.get("stretch"), "input": header.get("input"), "published": header["published"]}
+        gone_on = {"span": header.get("span"), "input": header.get("input"), "published": header["published"]}
         watcher = cls(kept, run, begun, settings, reader, ticker, **gone_on, resumed=True)
         if restored:
             if watcher.published is not None:
@@ -146,8 +146,8 @@ class Watcher:
     def save(self) -> None:
         """Put everything on disk at once: where we are, what was published, and the mechanism."""
         header = {"settings": self.settings, **self.ticker.saved, "input": self.input, "published": self.published}
-        if self.stretch is not None:
-            header["stretch"] = self.stretch
+        if self.span is not None:
+            header["span"] = self.span
         text = json.dumps(header).encode()
         self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.to_bytes()))
 
@@ -196,7 +196,7 @@ class Watcher:
 
     @property
     def is_over(self) -> bool:
-        """Whether no tick is left. Spans of the calendar follow each other for ever."""
+        """Whether no tick is left. Calendar of the calendar follow each other for ever."""
         return self.ticker.rule.days is None and self.run.is_over
 
     def _follow(self, ended: bool) -> None:
@@ -205,10 +205,10 @@ class Watcher:
         What was published last stays in the state, and so does the position: the rows of the new span are read again
         by whoever restarts. The state is on disk before the charge.
         """
-        assert self.ticker.calendar is not None
-        stretch = self.ticker.calendar.of_tick(self.ticker.open_tick - ended)
-        if stretch.number != self.stretch:
-            self.run, self.stretch = self.begun(stretch), stretch.number
+        assert self.ticker.timetable is not None
+        span = self.ticker.timetable.of_tick(self.ticker.open_tick - ended)
+        if span.number != self.span:
+            self.run, self.span = self.begun(span), span.number
             self.__dict__.pop("guarantee", None)
             self.__dict__.pop("_promise", None)
             self.save()
@@ -243,8 +243,8 @@ class Watcher:
         task, tick = self.run.task, self.run.tick
         first = 1 if task.covers is None else max(1, tick - task.covers + 1)
         dates: dict[str, Any] = {} if end.start is None else {"start": end.start, "end": end.end}
-        if self.ticker.rule.days is not None and self.ticker.calendar is not None and self.stretch is not None:
-            begins = self.ticker.calendar.run(self.stretch).begins
+        if self.ticker.rule.days is not None and self.ticker.timetable is not None and self.span is not None:
+            begins = self.ticker.timetable.run(self.span).begins
             dates |= {"period": self.ticker.rule.days.name(begins), "final": self.run.is_over}
         return {
             "tick": tick,

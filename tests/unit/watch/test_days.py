@@ -13,11 +13,11 @@ import pytest
 
 import discreet as dc
 from discreet.errors import WordError
-from discreet.privacy.spans import Spans
+from discreet.privacy.spans import Calendar
 from discreet.questions.live_question import LiveQuestion
-from discreet.watch.calendar import Calendar, Days
 from discreet.watch.tasks import reader_of, task_of
 from discreet.watch.ticks import Rule
+from discreet.watch.timetable import Days, Timetable
 from discreet.watch.watcher import Watcher, watching
 
 BERLIN = "Europe/Berlin"
@@ -45,23 +45,23 @@ def at(text: str, zone: str = BERLIN) -> float:
     ],
 )
 def test_days_have_the_hours_that_they_have(zone: str, day: str, hours: float) -> None:
-    days = Days(Spans("1d", zone))
+    days = Days(Calendar("1d", zone))
     noon = at(f"{day}T12:00:00", zone)
     assert days.name(noon) == day
     assert days.end(noon) - days.begin(noon) == hours * 3600
     assert days.name(days.begin(noon)) == day
     assert days.name(days.begin(noon) - 1) < day < days.name(days.end(noon))
-    calendar = days.calendar(3600, days.begin(noon))
-    stretch = calendar.of_time(noon)
-    assert stretch.ticks == -(-hours // 1)
-    assert calendar.starts(stretch.last + 1) == days.end(noon)
+    calendar = days.timetable(3600, days.begin(noon))
+    span = calendar.of_time(noon)
+    assert span.ticks == -(-hours // 1)
+    assert calendar.starts(span.last + 1) == days.end(noon)
 
 
 @pytest.mark.parametrize("seconds", [900, 3600, 7200, 86400])
 def test_every_moment_of_a_year_is_in_one_tick(seconds: int) -> None:
-    days = Days(Spans("1d", BERLIN))
+    days = Days(Calendar("1d", BERLIN))
     begin = at("2026-01-01T05:30:00")
-    calendar = days.calendar(seconds, begin)
+    calendar = days.timetable(seconds, begin)
     moments = [begin + 1799 * step for step in range(365 * 48)]
     import numpy as np
 
@@ -70,11 +70,11 @@ def test_every_moment_of_a_year_is_in_one_tick(seconds: int) -> None:
     assert numbers[0] == 1
     for moment, tick in zip(moments, numbers, strict=True):
         assert calendar.starts(tick) <= moment < calendar.starts(tick + 1)
-        stretch = calendar.of_tick(tick)
-        assert stretch.first <= tick <= stretch.last
-        assert days.name(calendar.starts(tick)) == days.name(stretch.begins) == days.name(moment)
+        span = calendar.of_tick(tick)
+        assert span.first <= tick <= span.last
+        assert days.name(calendar.starts(tick)) == days.name(span.begins) == days.name(moment)
     run, first, edges = calendar.since(numbers[9000])
-    kept = Calendar(seconds, days.end, edges, first, run)
+    kept = Timetable(seconds, days.end, edges, first, run)
     assert [kept.number(moment) for moment in moments[9000:]] == numbers[9000:]
     assert kept.of_tick(numbers[9000]) == calendar.of_tick(numbers[9000])
 
@@ -105,7 +105,7 @@ def written(file: Path, rows: list[tuple[float, str]]) -> None:
 
 def expected(rows: list[tuple[float, str]]) -> dict[str, int]:
     """People by day."""
-    days = Days(Spans("1d", BERLIN))
+    days = Days(Calendar("1d", BERLIN))
     found = {(days.name(time), who) for time, who in rows}
     return dict(Counter(day for day, _ in found))
 

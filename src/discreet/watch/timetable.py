@@ -1,7 +1,7 @@
-"""When ticks are: stretches of time, one after the other, each with ticks of one length and a run of its own.
+"""When ticks are: spans of time, one after the other, each with ticks of one length and a run of its own.
 
-A stretch is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it, so that a day of 23
-or 25 hours has 23 or 25 ticks of an hour. The ticks of all stretches are numbered one after the other. A stretch that
+A span is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it, so that a day of 23
+or 25 hours has 23 or 25 ticks of an hour. The ticks of all spans are numbered one after the other. A span that
 has begun stays as it is: whoever goes on from a state gives its edges, and a zone whose rules change meanwhile changes
 later ones alone.
 """
@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.privacy.spans import Spans
+from discreet.privacy.spans import Calendar
 
-__all__ = ["Calendar", "Days", "Stretch"]
+__all__ = ["Days", "RunSpan", "Timetable"]
 
 _FOR_EVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RunSpan:
     """The ticks of one run."""
 
     number: int  # of the run, from 1
@@ -55,15 +55,15 @@ def _ticks(begins: float, ends: float, seconds: float) -> int:
     return _FOR_EVER if math.isinf(ends) else math.ceil((ends - begins) / seconds)
 
 
-class Calendar:
-    """Which tick a time is in, and which stretch a tick is in.
+class Timetable:
+    """Which tick a time is in, and which span a tick is in.
 
     Args:
         seconds: How long a tick is.
-        end: When a stretch ends that begins at a time.
-        edges: Where the first stretch begins, and the ends of those that are known.
+        end: When a span ends that begins at a time.
+        edges: Where the first span begins, and the ends of those that are known.
         first: The number of the first tick.
-        run: The number of the first stretch.
+        run: The number of the first span.
     """
 
     def __init__(
@@ -82,24 +82,24 @@ class Calendar:
         self._firsts.append(self._firsts[-1] + _ticks(self._edges[-1], ends, self.seconds))
         self._edges.append(ends)
 
-    def _stretch(self, index: int) -> Stretch:
+    def _stretch(self, index: int) -> RunSpan:
         while len(self._edges) < index + 2:
             self._grow()
         begins, ends = self._edges[index : index + 2]
-        return Stretch(self._run + index, self._firsts[index], begins, ends, self.seconds)
+        return RunSpan(self._run + index, self._firsts[index], begins, ends, self.seconds)
 
-    def run(self, number: int) -> Stretch:
-        """A stretch by the number of its run."""
+    def run(self, number: int) -> RunSpan:
+        """A span by the number of its run."""
         return self._stretch(number - self._run)
 
-    def of_tick(self, tick: int) -> Stretch:
-        """The stretch of a tick."""
+    def of_tick(self, tick: int) -> RunSpan:
+        """The span of a tick."""
         while self._firsts[-1] <= tick:
             self._grow()
         return self._stretch(max(bisect_right(self._firsts, tick) - 1, 0))
 
-    def of_time(self, time: float) -> Stretch:
-        """The stretch that a time is in; the first one also for times before it."""
+    def of_time(self, time: float) -> RunSpan:
+        """The span that a time is in; the first one also for times before it."""
         while self._edges[-1] <= time:
             self._grow()
         return self._stretch(max(bisect_right(self._edges, time) - 1, 0))
@@ -109,9 +109,9 @@ class Calendar:
         return self.of_tick(tick).starts(tick)
 
     def number(self, time: float) -> int:
-        """The tick that a time is in; before the first stretch they go on backwards."""
-        stretch = self.of_time(time)
-        return stretch.first + math.floor((time - stretch.begins) / self.seconds)
+        """The tick that a time is in; before the first span they go on backwards."""
+        span = self.of_time(time)
+        return span.first + math.floor((time - span.begins) / self.seconds)
 
     def numbers(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The same of many."""
@@ -123,16 +123,16 @@ class Calendar:
         return found
 
     def since(self, tick: int) -> tuple[int, int, list[float]]:
-        """(run, first tick, edges) from the stretch of a tick on: what has to be kept of it."""
+        """(run, first tick, edges) from the span of a tick on: what has to be kept of it."""
         at = self.of_tick(tick).number - self._run
         return self._run + at, self._firsts[at], self._edges[at:]
 
 
 @dataclass(frozen=True)
 class Days:
-    """Stretches of the calendar: days, weeks, months or hours, in a zone."""
+    """Spans of the calendar as times: days, weeks, months or hours, in a zone."""
 
-    spans: Spans
+    spans: Calendar
 
     def name(self, time: float) -> str:
         """The span that a time is in, by its first date or moment."""
@@ -151,14 +151,14 @@ class Days:
         zone = found.tzinfo or zoneinfo.ZoneInfo(self.spans.zone or "UTC")
         return found.replace(tzinfo=zone).timestamp()
 
-    def calendar(self, seconds: float, time: float) -> Calendar:
+    def timetable(self, seconds: float, time: float) -> Timetable:
         """Days from the tick of a time on: the first of them has the ticks that are left of it."""
         begin = self.begin(time)
-        return Calendar(seconds, self.end, [begin + (time - begin) // seconds * seconds])
+        return Timetable(seconds, self.end, [begin + (time - begin) // seconds * seconds])
 
     def usual_ticks(self, seconds: float) -> int:
         """How many ticks a span has, where no clock is changed."""
-        plain, monday = Days(Spans(self.spans.text)), 4 * 86400.0
+        plain, monday = Days(Calendar(self.spans.text)), 4 * 86400.0
         length = plain.end(monday) - plain.begin(monday)
         if seconds > length:
             raise ParameterError(f"a tick of {seconds:.0f} s is longer than {self.spans.text}, which it is a part of")
