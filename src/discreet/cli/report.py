@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from discreet.errors import ParameterError
 from discreet.storage import read_toml
 
 if TYPE_CHECKING:
+    from discreet.events.assembly import Rows
     from discreet.questions.data import Data
     from discreet.questions.report import Report
 
@@ -60,7 +62,7 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
     paths = files or ((named,) if isinstance(named, str) else tuple(named))
     if not paths and "sql" not in how:
         raise ParameterError('name the files to read: [data] with files = "access.log", or behind the report')
-    data = read(*paths, watch=watched, **how)
+    data = read(*paths, watch=_first_watched(), **how)
     if plan:
         _show(asked, data)
         return
@@ -72,6 +74,17 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
         return answer(asked, data, asked.budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
 
     publish(place, paying, asked.budget, draw, lambda found: list(data.remarks))
+
+
+def _first_watched() -> Callable[[Rows], Callable[[], None]]:
+    """Progress, and what was left out, of the rows of one question: the others read the same files."""
+    seen: list[Rows] = []
+
+    def watch(rows: Rows) -> Callable[[], None]:
+        seen.append(rows)
+        return watched(rows) if len(seen) == 1 else lambda: None
+
+    return watch
 
 
 def _show(asked: Report, data: Data) -> None:

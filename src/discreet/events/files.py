@@ -21,6 +21,7 @@ from discreet.events.keys import Keys
 
 if TYPE_CHECKING:
     from discreet.events.lookup import Lookup
+    from discreet.events.one_pass import OnePass
     from discreet.events.pages import ColumnPages
     from discreet.events.row_query import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader, TextRows
@@ -63,6 +64,7 @@ class Files(Events):
         self.encoding = None if encoding is None else encoding_named(encoding)
         self.lookup: Lookup | None = None
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
+        self.one_pass: OnePass | None = None  # while several counts share one
 
     def with_lookup(self, lookup: Lookup) -> Files:
         if isinstance(self.query, Whole):
@@ -129,6 +131,8 @@ class FileRows(Rows):
 
     def __init__(self, files: Files, wanted: Wanted) -> None:
         super().__init__(wanted)
+        self._all = files
+        self.places: list[int] = []  # of its columns among those of a pass that it shares
         self.files, self._dialect, self._format, self._encoding = (
             files.files,
             files.dialect,
@@ -249,6 +253,10 @@ class FileRows(Rows):
             for arrays in self._query.result(self._names):
                 yield "the result of the query", arrays
             return
+        shared = None if self._all.one_pass is None else self._all.one_pass.of(self)
+        if shared is not None:
+            yield from shared
+            return
         for file in self._files:
             self._source = source = ByteSource(file, self._encoding)
             try:
@@ -267,7 +275,7 @@ class FileRows(Rows):
         if self.keys is not None and self.keys.time is not None:
             numbers.append(self._names.index(self.keys.time))
         alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
-        alone = alone and self._query is None and self._wanted.universe is None
+        alone = alone and self._query is None and self._wanted.universe is None and self._all.one_pass is None
         reads = list(self._names if bound is None else bound.reads)
         return _Reading(bound, reads, numbers, alone and not self.as_read)
 
@@ -286,14 +294,46 @@ class FileRows(Rows):
             if pages is not None:
                 self._assembler.same_kind(pages.kind, source.name)
                 return self._decoded(pages)
+        if format in ("parquet", "arrow"):
+            return self._queried(self._of_table(source, format, reads), source)
+        return self._text(source, format)
+
+    # ---- a pass that is shared: `events.one_pass` --------------------------------------------------------------------
+
+    @property
+    def reads(self) -> list[str | None]:
+        """The columns of the files that are read."""
+        return self._reading.reads
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether items come in lists, or may."""
+        return self._wanted.lists is True
+
+    def shared_reading(self, source: ByteSource, reads: list[str | None]) -> tuple[str, Iterator[Callable[[], Any]]]:
+        """The format of a file, and tasks that read blocks of these columns, whatever is made of them."""
+        format = _format_of(source, self._format, self._dialect, reads, self._encoding)
+        if format in ("parquet", "arrow"):
+            return format, (partial(tuple, arrays) for arrays in self._of_table(source, format, reads))
+        return format, self._blocks(source, format, reads)
+
+    def of_shared(self, source: ByteSource, format: str, blocks: Iterator[Any]) -> Iterator[Any]:
+        """Its columns of the blocks of a file that all share."""
+        self._assembler.has_schema, self._assembler.check_text = True, format in ("parquet", "arrow")
+        self._source = source
+        if format in ("parquet", "arrow"):
+            mine = (tuple(arrays[place] for place in self.places) for arrays in blocks)
+            return self._queried(mine, source)
+        return self._of_blocks((block.part(self.places) for block in blocks), source.name)
+
+    def _of_table(self, source: ByteSource, format: str, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        if format == "parquet":
             from discreet.events.parquet import read_parquet
 
-            return self._queried(read_parquet(source, reads[0], [str(name) for name in reads[1:]]), source)
-        if format == "arrow":
-            from discreet.events.arrow import read_arrow
+            return read_parquet(source, reads[0], [str(name) for name in reads[1:]])
+        from discreet.events.arrow import read_arrow
 
-            return self._queried(read_arrow(source, reads[0], [str(name) for name in reads[1:]]), source)
-        return self._text(source, format)
+        return read_arrow(source, reads[0], [str(name) for name in reads[1:]])
 
     def _decoded(self, pages: ColumnPages) -> Iterator[Any]:
         with closing(self.side_by_side(pages.tasks(self._hash))) as columns_of_pages:
@@ -368,19 +408,26 @@ class FileRows(Rows):
             self._assembler.line_of = None
             lines += block.lines
 
-    def _blocks(self, source: ByteSource, format: str) -> Iterator[Callable[[], _Block]]:
-        """Tasks that read a block of whole records each. What one block says of others is looked at here, in order."""
+    def _blocks(
+        self, source: ByteSource, format: str, reads: list[str | None] | None = None
+    ) -> Iterator[Callable[[], _Block]]:
+        """Tasks that read a block of whole records each. What one block says of others is looked at here, in order.
+
+        With `reads` it is read for all who share a pass.
+        """
         from discreet.events import text
         from discreet.events.records import blocks, cuts
 
         lists, (bound, (column, *others), numbers, _) = self._wanted.lists, self._reading
-        reader = text.reader_of(format, source.name, self._reading.reads, self._dialect)
+        reader = text.reader_of(format, source.name, reads or self._reading.reads, self._dialect)
         passed = 0  # lines of no block
         if self._made:
             cells = isinstance(reader, text.Delimited)
             pieces: Iterator[Any] = blocks(source, reader.delimiter if cells else None, reader.quote)
         else:
-            pieces = cuts(source, reader.delimiter, reader.quote, 1 if bound is None else _BLOCKS_OF_A_QUERY)
+            pieces = cuts(
+                source, reader.delimiter, reader.quote, 1 if bound is None and reads is None else _BLOCKS_OF_A_QUERY
+            )
         for piece in pieces:
             held = piece if isinstance(piece, _native.TextBlock) else None
             data = b"" if held is not None else piece.data
@@ -440,6 +487,17 @@ class _Block:
     found: TextRows | _native.MadeColumn | str | None = None
     held: _native.TextBlock | None = None  # in place of the data
     hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made
+
+    def part(self, places: list[int]) -> _Block:
+        """The same with some of the columns, for one of several who take it."""
+        from discreet.events.text import TextRows
+
+        if not isinstance(self.found, TextRows):
+            return self
+        rows, values = self.found, self.found.values
+        mine = None if values is None else [values[place].copy() for place in places]
+        part = TextRows(rows.kinds.copy(), rows.ends, [rows.columns[place] for place in places], mine, rows.lines)
+        return _Block(self.reader, self.data, self.passed, self.lines, part)
 
     def read(self) -> _Block:
         if self.held is not None:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -166,7 +166,7 @@ class Report(Worded):
         from discreet.releases.payment import Payer
 
         payer = Payer(ledger, charge_id, source, request=request)
-        found: ReportRelease = answer(self, data, self.budget, payer)
+        found: ReportRelease = answer(self, _for_several(data), self.budget, payer)
         return found
 
     def ways(self, data: Data, budget: Budget) -> dict[str, tuple[Way, Budget]]:
@@ -228,6 +228,7 @@ class Report(Worded):
         return best
 
     def way(self, data: Data, budget: Budget) -> Way:
+        from discreet.events.one_pass import one_pass
         from discreet.questions.answer import told_of
         from discreet.releases.report_release import ReportPart, ReportRelease
 
@@ -238,14 +239,20 @@ class Report(Worded):
         name = f"report of {len(ways)} question{'s' * (len(ways) != 1)}"
 
         def count() -> list[Any]:
-            found: list[Any] = []
-            with ExitStack() as opened:
-                for title, (way, _) in ways.items():
-                    with _about(title):
-                        found.append(way.count())
-                    opened.callback(way.close, found[-1])
-                opened.pop_all()
-            return found
+            done: list[Callable[[], None]] = []
+
+            def counted(title: str, way: Way) -> Any:
+                with _about(title):
+                    found = way.count()
+                done.append(partial(way.close, found))
+                return found
+
+            try:
+                return one_pass(data.events, [partial(counted, title, way) for title, (way, _) in ways.items()])
+            except BaseException:
+                for close in done:
+                    close()
+                raise
 
         def draw(found: list[Any], source: RandomSource) -> ReportRelease:
             parts = []
@@ -263,6 +270,21 @@ class Report(Worded):
                 way.close(counted)
 
         return Way(name, unit, count, draw, hides, close=close, cost=composed(list(ways.values())))
+
+
+def _for_several(data: Any) -> Any:
+    """Data that can be gone through more than once: what is handed out once is kept, when a question first asks."""
+    once = isinstance(data, Iterator) or type(data).__name__ == "RecordBatchReader"
+    if not once:
+        return data
+    from discreet.events.tables import as_arrow, events_of
+    from discreet.questions.data import Data
+
+    @cache
+    def opened() -> Any:
+        return events_of(as_arrow(data).read_all() if hasattr(data, "read_all") else list(data))
+
+    return Data(opened)
 
 
 # ---- the budget ------------------------------------------------------------------------------------------------------

@@ -50,9 +50,10 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
         names[-1] = str(release.asked.columns.get("item", "item"))
     headings = (*names, "", _COUNTED[release.counted], f"{100 * confidence:g}% interval")
     head = "".join(
-        f'<th style="{_CELL};border-bottom:1px solid;text-align:{"left" if place <= many else "right"}">'
-        f"{html.escape(readable(text))}</th>"
+        f'<{tag} style="{_CELL};border-bottom:1px solid;text-align:{"left" if place <= many else "right"}">'
+        f"{html.escape(readable(text))}</{tag}>"
         for place, text in enumerate(headings)
+        for tag in ["th" if text else "td"]  # bars have no heading
     )
     below = [] if rows else ["No item passed the threshold."]
     if len(release) > len(rows):

@@ -49,7 +49,7 @@ td>bdi{white-space:pre-wrap;overflow-wrap:anywhere}
 details{margin-top:.8rem}summary{cursor:pointer;color:var(--quiet)}pre{white-space:pre-wrap;font:inherit}
 @media(max-width:36rem){main{padding:1rem .8rem 2rem}h1{font-size:1.5rem}
 .wide td,.wide th{padding:.2em .35em!important;width:auto!important;font-size:.85rem}
-.wide td:has(>span[role=img]){display:none}.wide th:empty{display:none}.chart{font-size:22px}}
+.wide td:has(>span[role=img]){display:none}.wide thead td{display:none}.chart{font-size:22px}}
 @media print{body{font-size:11pt}main{max-width:none;padding:0}details{display:none}.promise{break-before:auto}}
 """
 
