@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines import _spark_plans, _spark_tasks
+from discreet.engines import _spark_plans, _spark_sketches, _spark_tasks
 from discreet.errors import DiscreetError
 from discreet.noise import seeded_source
 
@@ -55,13 +55,13 @@ def small(spark, values, name="query", parts=1):
 
 def captured(monkeypatch, engine):
     """A list to which every draw adds what it drew from."""
-    draws, draw = [], engine.Withheld.draw
+    draws, draw = [], _spark_sketches.Withheld.draw
 
     def counting(self, source):
         draws.append(self)
         return draw(self, source)
 
-    monkeypatch.setattr(engine.Withheld, "draw", counting)
+    monkeypatch.setattr(_spark_sketches.Withheld, "draw", counting)
     return draws
 
 
@@ -129,7 +129,9 @@ def test_shards_follow_the_cluster_and_the_request_does_not(engine, spark, monke
     values = small(spark, ["a"] * 900)
     first = engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", **pays)
     assert len(first.shard_offsets) == max(2, spark.sparkContext.defaultParallelism)
-    monkeypatch.setattr(engine, "parallelism", lambda session: 5)  # the cluster has grown: nothing is drawn again
+    monkeypatch.setattr(
+        _spark_sketches, "parallelism", lambda session: 5
+    )  # the cluster has grown: nothing is drawn again
     assert engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", **pays).to_payload() == first.to_payload()
     with pytest.raises(dc.LedgerError):
         engine.top_k(values, 1, PLENTY, column="query", plan="shuffle", partitions=5, **pays)
@@ -139,8 +141,8 @@ def test_a_sketch_of_the_shuffle_plan_is_a_function_of_the_rows(engine, spark, m
     """However they are spread and ordered: nothing is assumed of Spark. 5 counters for 30 items: order would show."""
     values = np.repeat([f"{i}" for i in range(30)], range(1, 31))
     draws = captured(monkeypatch, engine)
-    monkeypatch.setattr(engine.secrets, "randbits", lambda bits: 1234567)
-    monkeypatch.setattr(engine.secrets, "token_hex", lambda size: "12345678")
+    monkeypatch.setattr("secrets.randbits", lambda bits: 1234567)
+    monkeypatch.setattr("secrets.token_hex", lambda size: "12345678")
     for seed in range(2):
         np.random.default_rng(seed).shuffle(values)
         given = small(spark, values.tolist()).repartition(1 + 3 * seed)
@@ -258,13 +260,13 @@ def test_a_summary_that_is_made_again(engine, spark, monkeypatch, tmp_path):
 
     Two random orders of 4000 rows leave the same 8 counters with a probability far below 1e-9.
     """
-    names, lost = engine.Withheld.names, []
+    names, lost = _spark_sketches.Withheld.names, []
 
-    def lose(self, held, positions, kind):
-        lost.append(held.unpersist(blocking=True))
-        return names(self, held, positions, kind)
+    def lose(self, positions, kind):
+        lost.append(self.held.unpersist(blocking=True))
+        return names(self, positions, kind)
 
-    monkeypatch.setattr(engine.Withheld, "names", lose)
+    monkeypatch.setattr(_spark_sketches.Withheld, "names", lose)
     draws = captured(monkeypatch, engine)
     ledger = dc.Ledger(tmp_path / "ledger.sqlite")
     ledger.grant("rows", dc.Budget(200.0, 1e-6))
@@ -288,7 +290,7 @@ def test_a_summary_that_is_made_again(engine, spark, monkeypatch, tmp_path):
     with pytest.raises(DiscreetError, match="Nothing was published"):
         ask()
     assert [event.kind for event in pays["ledger"].history()] == ["grant", "charge"]
-    monkeypatch.setattr(engine.Withheld, "names", names)
+    monkeypatch.setattr(_spark_sketches.Withheld, "names", names)
     first = ask()
     assert first.items[0] == "often"
     assert [event.kind for event in pays["ledger"].history()] == ["grant", "charge", "release"]
@@ -308,7 +310,7 @@ def test_the_charge_is_on_disk_before_noise_is_drawn(engine, spark, monkeypatch,
         assert [event.kind for event in account.history()] == ["grant", "charge"]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine.Withheld, "draw", fail)
+    monkeypatch.setattr(_spark_sketches.Withheld, "draw", fail)
     with pytest.raises(KeyboardInterrupt):
         engine.top_k(small(spark, ["a"]), 1, BUDGET, column="query", plan="shuffle", ledger=account, charge_id="x")
     monkeypatch.undo()
@@ -322,11 +324,11 @@ def test_the_charge_is_on_disk_before_noise_is_drawn(engine, spark, monkeypatch,
 
 def test_what_is_refused(engine, spark):
     good = small(spark, ["confidential"] * 3 + [None])
-    number = small(spark, [1.5])
+    number = small(spark, [{"a": 1.5}])
     lists = small(spark, [["a"]])
     for bad, error, says in [
-        (lambda: engine.top_k(good, 1, BUDGET, column="missing"), dc.ParameterError, "0 columns named 'missing'"),
-        (lambda: engine.top_k(number, 1, BUDGET, column="query"), dc.DataError, "double"),
+        (lambda: engine.top_k(good, 1, BUDGET, column="missing"), dc.ParameterError, "no column named 'missing'"),
+        (lambda: engine.top_k(number, 1, BUDGET, column="query"), dc.DataError, "struct"),
         (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="both"), dc.ParameterError, "plan must be"),
         (lambda: engine.top_k(good, 0, BUDGET, column="query"), dc.ParameterError, "k must be"),
         (lambda: engine.top_k(good, 1, dc.Budget(1.0), column="query"), dc.ParameterError, "delta"),
@@ -334,7 +336,7 @@ def test_what_is_refused(engine, spark):
         (
             lambda: engine.top_k(good, 1, BUDGET, column="query", user="query", unit=dc.Event()),
             dc.ParameterError,
-            "User",
+            "unit",
         ),
         (lambda: engine.top_k(good, 1, BUDGET, column="query", nulls="maybe"), dc.ParameterError, "nulls"),
         (lambda: engine.top_k(good, 1, BUDGET, column="query", charge_id="x"), dc.ParameterError, "ledger"),
@@ -344,7 +346,7 @@ def test_what_is_refused(engine, spark):
             dc.ParameterError,
             "merge plan",
         ),
-        (lambda: engine.top_k(["a"], 1, BUDGET, column="query"), dc.ParameterError, "DataFrame"),
+        (lambda: engine.top_k(["a"], 1, BUDGET, column="query"), dc.ParameterError, "data frame"),
         (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="shuffle"), dc.DataError, "nulls"),
         (lambda: engine.top_k(good, 1, BUDGET, column="query", plan="merge", partitions=20), dc.DataError, "nulls"),
     ]:
@@ -368,10 +370,10 @@ def test_partitions_that_are_not_those_of_the_plan_are_refused(engine):
         def toArrow(self):  # noqa: N802
             return self.rows
 
-    assert len(engine.Withheld.collected(Frame(1), plan).counts) == 2
+    assert len(_spark_sketches.Withheld.collected(Frame(1), plan).counts) == 2
     for shards in [(0, 0, 1), (0, 1, 2)]:
         with pytest.raises(DiscreetError, match="split or joined"):
-            engine.Withheld.collected(Frame(*shards), plan)
+            _spark_sketches.Withheld.collected(Frame(*shards), plan)
 
 
 @pytest.mark.parametrize(
@@ -380,10 +382,11 @@ def test_partitions_that_are_not_those_of_the_plan_are_refused(engine):
 def test_spark_may_not_change_the_partitions(engine, visits, plan, users):
     """Every exchange has a number of partitions that is asked for: adaptive execution leaves only those alone."""
     unit, user = (dc.User(4), "user") if users else (dc.Event(), None)
-    request = engine._Request.checked(visits, "item", 3, PLENTY, plan, unit, user=user, capacity=64, partitions=3)
-    planned = request._held()._jdf.queryExecution().executedPlan().toString()
+    rows = engine.Frame(visits, plan=plan, partitions=3).rows("item", user=user)
+    sketches = rows.sketches(3, PLENTY, unit, capacity=64)
+    planned = sketches.held()._jdf.queryExecution().executedPlan().toString()
     exchanges = [line for line in planned.splitlines() if "Exchange " in line and "Reused" not in line]
-    assert len(exchanges) == 1 + users + (plan == "shuffle")
+    assert len(exchanges) == 1 + (users or plan == "shuffle")
     # But for the one in which the shuffle plan counts: its partitions are not those of the sketches, which come after.
     assert sum("REPARTITION_BY_NUM" in line for line in exchanges) == 1 + users
     assert "REPARTITION_BY_NUM" in exchanges[0]
@@ -454,7 +457,7 @@ def test_the_accuracy_of_the_shuffle_plan_is_that_of_one_machine(engine, frame, 
     def error(found):
         return np.mean(np.abs(np.array([found[name] for name in names]) - truth) / truth)
 
-    monkeypatch.setattr(engine.Withheld, "names", lambda self, held, positions, kind: positions)
+    monkeypatch.setattr(_spark_sketches.Withheld, "names", lambda self, positions, kind: positions)
     (withheld,) = draws
     # Positions in the order of their counters are the items in the order of theirs: 30 that are far apart.
     order = np.argsort(-np.concatenate(withheld.counts), kind="stable")[:30]
@@ -540,7 +543,7 @@ for user in (None, "user"):
         print(repr(str(error)))
 try:
     dc.top_k(dataframe, 3, dc.Budget(1.0, 1e-6), column="item")
-except dc.DataError as error:
+except dc.DiscreetError as error:
     print(repr(str(error)))
 """
 
@@ -557,9 +560,8 @@ def test_workers_without_a_python_are_named_in_one_line(spark, tmp_path):
         timeout=300,
     )
     rows, people, here = done.stdout.splitlines()[-3:]
-    assert rows == people
+    assert rows == people == here
     assert "Spark's workers find no Python: set PYSPARK_PYTHON" in rows
-    assert "discreet.engines.spark.top_k" in here
 
 
 def test_the_former_order_is_understood_and_told(spark, engine):

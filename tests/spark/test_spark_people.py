@@ -11,6 +11,24 @@ from discreet.summaries.people import ListedPeople
 BUDGET = dc.Budget(1.0, 1e-6)
 
 
+def people_of(frame, **words):
+    """The people of a frame with the columns u and i."""
+    from discreet.engines._spark_people import SparkPeople
+    from discreet.engines.spark import Frame
+
+    return SparkPeople(Frame(frame).rows("i", user="u"), **words)
+
+
+def crowds_of(table, size=None, nulls="error", most=2**20):
+    """The crowds that a task makes of rows with the columns h, u and i."""
+    from discreet.engines import _spark_people_tasks as tasks
+    from discreet.engines._spark_tasks import Reading
+    from discreet.events.assembly import Wanted
+
+    reading = Reading(table.select(["u", "i"]).schema, Wanted(("i",), user="u", nulls=nulls), crowds=True)
+    return [*tasks.HoldCrowds(reading, None, most)(iter(table.to_batches(size)))]
+
+
 @pytest.fixture(scope="module")
 def rows():
     random = np.random.default_rng(0)
@@ -37,24 +55,17 @@ def everything(people):
 @pytest.mark.parametrize("rows_counted", [False, True])
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_the_same_as_plain_lists(spark, rows, rows_counted, partitions):
-    import pyarrow as pa
-
-    from discreet.engines._spark_people import SparkPeople
-
     few = [row for row in rows if row[0] != "many"]  # which of too many items take part is another key's choice
     frame = spark.createDataFrame(few, "u string, i string").repartition(partitions)
     lists = {}
     for user, item in few:
         lists.setdefault(user, []).append(item)
-    with SparkPeople(frame, pa.large_string(), "error", rows=rows_counted) as people:
+    with people_of(frame, rows=rows_counted) as people:
         assert everything(people) == everything(ListedPeople(lists.values(), rows=rows_counted))
 
 
 def test_what_is_made_again_is_the_same(spark, rows):
     """Crowds that Spark lost come from rows in another order, and from tasks that fail once."""
-    import pyarrow as pa
-
-    from discreet.engines._spark_people import SparkPeople
 
     def fails_once(batches):
         from pyspark import TaskContext
@@ -64,7 +75,7 @@ def test_what_is_made_again_is_the_same(spark, rows):
             raise RuntimeError("lost")
 
     frame = spark.createDataFrame(rows, "u string, i string").repartition(2)
-    with SparkPeople(frame.mapInArrow(fails_once, frame.schema), pa.large_string(), "error", rows=True) as people:
+    with people_of(frame.mapInArrow(fails_once, frame.schema), rows=True) as people:
         first = everything(people)
         people._crowds.unpersist()
         assert everything(people) == first
@@ -90,17 +101,13 @@ def test_the_release_is_that_of_one_machine(spark):
 @pytest.mark.parametrize("limit", ["maxRecordsPerBatch", "maxBytesPerBatch"])
 def test_how_spark_cuts_batches_changes_nothing(spark, rows, limit):
     """Rows come to Python 7 at a time, or one by one; crowds as well."""
-    import pyarrow as pa
-
-    from discreet.engines._spark_people import SparkPeople
-
     name = f"spark.sql.execution.arrow.{limit}"
     frame = spark.createDataFrame(rows[:600], "u string, i string")
     found, given = [], spark.conf.get(name)
     try:
         for value in (given, "7"):
             spark.conf.set(name, value)
-            with SparkPeople(frame, pa.large_string(), "error", rows=True) as people:
+            with people_of(frame, rows=True) as people:
                 found.append(everything(people))
     finally:
         spark.conf.set(name, given)
@@ -117,22 +124,17 @@ def test_people_are_hidden_and_paid_for_once(spark, rows, tmp_path):
     assert "my own words" not in release.items
     assert release.counted == "people"
     assert dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **asked).to_payload() == release.to_payload()
-    assert (
-        dc.engines.spark.top_k(None, 5, BUDGET, column="url", **asked).to_payload() == release.to_payload()
-    )  # reads nothing
+    nothing = frame.where("false")
+    assert dc.top_k(nothing, 5, BUDGET, column="url", **asked).to_payload() == release.to_payload()
     with pytest.raises(dc.ChargeConflictError, match="k was 5 and is now 6"):
-        dc.engines.spark.top_k(None, 6, BUDGET, column="url", **asked)
+        dc.engines.spark.top_k(nothing, 6, BUDGET, column="url", **asked)
     with pytest.raises(dc.BudgetExceededError):
         dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **{**asked, "charge_id": "two"})
 
 
 def test_of_a_person_with_many_items_256_take_part(spark):
-    import pyarrow as pa
-
-    from discreet.engines._spark_people import SparkPeople
-
     frame = spark.range(400).selectExpr("1L as u", "id as i")
-    with SparkPeople(frame, pa.int64(), "error", rows=False) as people:
+    with people_of(frame) as people:
         assert {*people.discovery_weights(256).tolist()} == {(2**24 - 1) // 16}
         assert len(people.discovery_weights(256)) == 256
 
@@ -145,19 +147,21 @@ def test_a_crowd_ends_where_the_hash_changes(monkeypatch):
     import pyarrow as pa
 
     from discreet.engines import _spark_people_tasks as tasks
+    from discreet.engines._spark_tasks import Crowds
 
     monkeypatch.setattr(tasks, "_ROWS", 4)
+    monkeypatch.setattr(Crowds, "ROWS", 4)
     rows = [(1, "a", "x"), (1, "b", "x"), (1, "a", "y"), (2, "c", "x"), (2, "c", "x"), (3, "d", "z")]
     rows += [(4, "long", f"i{i % 2}") for i in range(40)] + [(5, "e", "x"), (6, "f", "x"), (6, "f", "y")]
     table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(("h", "u", "i"))})
-    largest, add = [], tasks._Crowd.add
+    largest, add = [], tasks._Crowd._add
 
-    def added(self, batch):
-        add(self, batch)
+    def added(self, users, items, values):
+        add(self, users, items, values)
         largest.append(sum(len(pairs) for pairs, _ in self._parts))
 
-    monkeypatch.setattr(tasks._Crowd, "add", added)
-    crowds = [list(tasks.Crowds("error", True)(iter(table.to_batches(size)))) for size in (1, 3, 49)]
+    monkeypatch.setattr(tasks._Crowd, "_add", added)
+    crowds = [crowds_of(table, size) for size in (1, 3, 49)]
     assert [len(found) for found in crowds] == [3, 3, 1]
     assert max(largest) <= 11
     lists = {}
@@ -167,24 +171,22 @@ def test_a_crowd_ends_where_the_hash_changes(monkeypatch):
     plain_items = plain.items(np.arange(len(plain.discovery_weights(256)))).to_pylist()
     for found in crowds:
         weights, squared = {}, []
-        for batch in tasks.FindWeights(True, 7, 256, pa.large_string())(iter(found)):
+        for batch in tasks.FindWeights(2**20, 7, 256, pa.large_string())(iter(found)):
             for item, weight in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 weights[item] = weights.get(item, 0) + weight
         assert weights == dict(zip(plain_items, plain.discovery_weights(256).tolist(), strict=True))
         items, factors = pa.array(["x", "i0"], pa.large_string()), np.array([3, 5], np.int64)
-        for batch in tasks.FindLengths(True, items, factors)(iter(found)):
+        for batch in tasks.FindLengths(2**20, items, factors)(iter(found)):
             values, people = (column.to_pylist() for column in batch.columns)
             squared += [value for value, times in zip(values, people, strict=True) for _ in range(times)]
         # a, b, e, f have x once, c twice; the long one has i0 twenty times.
         assert sorted(squared) == [9.0, 9.0, 9.0, 9.0, 36.0, 10_000.0]
-    with_null = pa.table({"h": [1, 2], "u": ["a", None], "i": ["x", "y"]}).to_batches()
-    at_a_cut = pa.table({"h": [1] * 5 + [2], "u": ["a"] * 6, "i": ["x"] * 4 + [None, "x"]}).to_batches(2)
+    with_null = pa.table({"h": [1, 2], "u": ["a", None], "i": ["x", "y"]})
+    at_a_cut = pa.table({"h": [1] * 5 + [2], "u": ["a"] * 6, "i": ["x"] * 4 + [None, "x"]})
     for given in (with_null, at_a_cut):
-        refused = list(tasks.Crowds("error", False)(iter(given)))
-        said = list(tasks.FindWeights(False, 7, 256, pa.large_string())(iter(refused)))
-        assert said[-1].column("item").to_pylist() == [None]
-    (kept,) = tasks.Crowds("skip", False)(iter(with_null))
-    (said,) = tasks.FindWeights(False, 7, 256, pa.large_string())(iter([kept]))
+        assert "without a value" in crowds_of(given, 2, most=1)[-1].column("problem")[0].as_py()
+    (kept,) = crowds_of(with_null, nulls="skip", most=1)
+    (said,) = tasks.FindWeights(1, 7, 256, pa.large_string())(iter([kept]))
     assert said.column("item").to_pylist() == ["x"]
 
 
@@ -198,7 +200,7 @@ def test_a_person_of_many_different_items_is_sorted_a_few_times(monkeypatch):
     compact, times = tasks._Crowd._compact, []
     monkeypatch.setattr(tasks._Crowd, "_compact", lambda self: times.append(self.size) or compact(self))
     table = pa.table({"h": [1] * 4096, "u": ["a"] * 4096, "i": list(range(4096))})
-    (crowd,) = tasks.Crowds("error", True)(iter(table.to_batches(4)))
+    (crowd,) = crowds_of(table, 4)
     assert len(crowd.column("times")[0].as_py()) == 8 * 4096
     assert sum(times) < 4 * 4096
 
@@ -207,13 +209,13 @@ def test_a_crowd_of_long_names_ends_before_its_rows_do(monkeypatch):
     """A crowd is one row of a frame, and Arrow and Spark end those at 2 GiB: half a million items may be longer."""
     import pyarrow as pa
 
-    from discreet.engines import _spark_people_tasks as tasks
+    from discreet.engines._spark_tasks import Crowds
 
-    monkeypatch.setattr(tasks, "_BYTES", 1 << 20)
+    monkeypatch.setattr(Crowds, "BYTES", 1 << 19)
     table = pa.table(
         {"h": [i // 2 for i in range(1000)], "u": list(range(1000)), "i": [f"{i:04000}" for i in range(1000)]}
     )
-    crowds = list(tasks.Crowds("error", True)(iter(table.to_batches(25))))
+    crowds = crowds_of(table, 25)
     assert len(crowds) > 2
     assert max(len(crowd.column("names")[0].as_py()) for crowd in crowds) < 1 << 20
     whose = [{*np.frombuffer(crowd.column("users")[0].as_py(), "<i4").tolist()} for crowd in crowds]
@@ -221,28 +223,20 @@ def test_a_crowd_of_long_names_ends_before_its_rows_do(monkeypatch):
     assert all(len(people) % 2 == 0 for people in whose)  # two have one hash
 
 
-def test_a_person_whose_names_are_too_long_for_a_row_is_refused(spark, monkeypatch):
-    """Arrow and Spark end a row at 2 GiB: the driver says whose names are too many, and not whose they are."""
+def test_a_person_whose_names_are_too_long_for_a_row_is_refused(monkeypatch):
+    """Arrow and Spark end a row at 2 GiB: the driver says that names are too long, and not whose they are."""
     import pyarrow as pa
 
     from discreet.engines import _spark_people_tasks as tasks
-    from discreet.engines._spark_people import SparkPeople
 
     table = pa.table({"h": [1] * 3, "u": [1] * 3, "i": [f"{i:04000}" for i in range(3)]})
-    (crowd,) = tasks.Crowds("error", True)(iter(table.to_batches()))
-    size = sum(len(column[0].as_py()) for column in crowd.columns)
+    (crowd,) = crowds_of(table)
+    size = sum(len(crowd.column(name)[0].as_py()) for name in ("users", "items", "times", "names"))
     monkeypatch.setattr(tasks, "_MOST_BYTES", size)
-    assert [*tasks.Crowds("error", True)(iter(table.to_batches()))] == [crowd]
+    assert crowds_of(table) == [crowd]
     monkeypatch.setattr(tasks, "_MOST_BYTES", size - 1)
-    (refused,) = tasks.Crowds("error", True)(iter(table.to_batches()))
-    (said,) = tasks.FindWeights(True, 7, 256, pa.large_string())(iter([refused]))
-    assert said.to_pydict() == {"item": [None], "weight": [1]}
-    rows = spark.createDataFrame([(1, "a")], "u long, i string")
-    for refusals, message in (((0,), "nulls"), ((1,), "2 GiB"), ((0, 1, 1), "2 GiB")):
-        with SparkPeople(rows, pa.large_string(), "error", rows=True) as people:
-            people._crowds = rows.mapInArrow(lambda _, given=refusals: map(tasks._refused, given), tasks.CROWD)
-            with pytest.raises(dc.DataError, match=message):
-                people.discovery_weights(256)
+    (refused,) = crowds_of(table)
+    assert "2 GiB" in refused.column("problem")[0].as_py()
 
 
 def test_a_crowd_that_splits_a_person_is_noticed(monkeypatch):
@@ -250,66 +244,35 @@ def test_a_crowd_that_splits_a_person_is_noticed(monkeypatch):
     import pyarrow as pa
 
     from discreet.engines import _spark_people_tasks as tasks
+    from discreet.engines._spark_tasks import Crowds
 
-    monkeypatch.setattr(tasks, "_ROWS", 4)
+    monkeypatch.setattr(Crowds, "ROWS", 4)
     table = pa.table({"h": [1] * 8, "u": ["a"] * 8, "i": [f"i{i}" for i in range(8)]})
     split = table.set_column(0, "h", pa.array([1] * 4 + [2] * 4))
     weights = []
     for given in (table, split):
-        crowds = tasks.Crowds("error", False)(iter(given.to_batches(2)))
-        looks = tasks.FindWeights(False, 7, 256, pa.large_string())(crowds)
+        looks = tasks.FindWeights(1, 7, 256, pa.large_string())(iter(crowds_of(given, 2, most=1)))
         weights.append(sum(sum(batch.column("weight").to_pylist()) for batch in looks) / 2**24)
     assert weights[0] == pytest.approx(np.sqrt(8), rel=1e-6)
     assert weights[1] > 1.4 * weights[0] - 1e-3
 
 
-def test_whose_a_row_is_may_be_of_any_type(spark):
-    """Dates, fractions and pairs as well; and rows that cannot be items are left out, each by itself."""
+def test_whose_a_row_is_has_the_types_of_one_machine(spark):
+    """Dates, times and decimals as well; and rows that cannot be items are left out, each by itself."""
     frame = spark.range(300).selectExpr(
-        "date_add(date'2020-01-01', cast(id % 100 as int)) as day", "id % 100 + 0.5D as number",
-        "named_struct('a', id % 100, 'b', 'x') as pair", "cast(array(X'FF', X'61', X'62')[id % 3] as string) as item",
+        "date_add(date'2020-01-01', cast(id % 100 as int)) as day", "cast(id % 100 as decimal(9, 2)) as number",
+        "timestamp_micros(id % 100) as time", "cast(array(X'FF', X'61', X'62')[id % 3] as string) as item",
+        "id % 100 + 0.5D as fraction", "named_struct('a', id % 100, 'b', 'x') as pair",
     )  # fmt: skip
-    for user in ("day", "number", "pair"):
-        release = dc.engines.spark.top_k(frame, 5, dc.Budget(60.0, 1e-6), column="item", user=user)
+    for user in ("day", "number", "time"):
+        release = dc.top_k(frame, 5, dc.Budget(60.0, 1e-6), column="item", user=user)
         assert {*release.items} == {"a", "b"}
         assert release.counts.tolist() == pytest.approx([100, 100], abs=12)
+    for user, message in {"fraction": "floats", "pair": "single values"}.items():
+        with pytest.raises(dc.DataError, match=message):
+            dc.top_k(frame, 5, BUDGET, column="item", user=user)
     with pytest.raises(dc.ParameterError, match="collation"):
-        dc.engines.spark.top_k(
-            frame.selectExpr("item", "item collate UTF8_LCASE as who"), 5, BUDGET, column="item", user="who"
-        )
-
-
-def test_people_are_as_many_as_spark_groups_there_are(spark):
-    """0.0 is -0.0, NaN is NaN, times differ by a microsecond, and a null field is a field."""
-    frame = spark.sql(
-        "select * from values "
-        "(0.0D, timestamp'2020-01-01 00:00:00.000001', timestamp_ntz'2020-01-01 00:00:00.000001', null, 1), "
-        "(-0.0D, timestamp'2020-01-01 00:00:00.000002', timestamp_ntz'2020-01-01 00:00:00.000002', 1, null), "
-        "(double('NaN'), timestamp'-2020-01-01 00:00:00', timestamp_ntz'-2020-01-01 00:00:00', 2, null), "
-        "(-double('NaN'), timestamp'2020-01-01 00:00:00', timestamp_ntz'2020-01-01 00:00:00', 1, null) "
-        "as t(number, time, local, a, b)"
-    ).selectExpr("*", "cast(number as float) as short", "struct(a as x, b as x) as pair", "array(a, b) as list")
-    for user, people in {"number": 2, "short": 2, "time": 4, "local": 4, "pair": 3, "list": 3}.items():
-        assert frame.groupBy(user).count().count() == people
-        assert frame.select(dc.engines.spark._whose(frame, user).alias("u")).distinct().count() == people
-    bytes_of_texts = spark.sql(
-        "select struct(cast(a as string) as x, cast(b as string) as y, c) as pair, array(cast(a as string)) as list "
-        "from values (X'FF', X'61', X'00'), (X'FE', X'61', X'00'), (X'FF', X'61', X'00'), (X'FFFF', X'61', X'00'), "
-        "(X'EFBFBD', X'61', X'00'), (X'62', X'61', X'FF'), (X'62', X'61', X'FE'), (X'62', null, X'FE') as t(a, b, c)"
-    )
-    for user, people in {"pair": 7, "list": 5}.items():
-        assert bytes_of_texts.groupBy(user).count().count() == people
-        whose = bytes_of_texts.select(dc.engines.spark._whose(bytes_of_texts, user).alias("u"))
-        assert whose.distinct().count() == people
-    written_in_two_ways = {
-        "array(number)": "holds double",
-        "struct(short)": "holds float",
-        "map('a', a)": "holds map",
-        "struct('x' collate UTF8_LCASE)": "collation UTF8_LCASE",
-    }
-    for user, message in written_in_two_ways.items():
-        with pytest.raises(dc.ParameterError, match=message):
-            dc.engines.spark.top_k(frame.selectExpr("a", f"{user} as who"), 5, BUDGET, column="a", user="who")
+        dc.top_k(frame.selectExpr("day", "item collate UTF8_LCASE as who"), 5, BUDGET, column="day", user="who")
 
 
 def test_what_is_refused(spark):
@@ -318,12 +281,49 @@ def test_what_is_refused(spark):
         dc.engines.spark.top_k(frame, 5, BUDGET, column="url", user="visitor")
     assert len(dc.engines.spark.top_k(frame, 5, BUDGET, column="url", user="visitor", nulls="skip")) == 0
     for options, message in (
-        ({"unit": dc.User(3), "max_items": 3}, "are for people"),
-        ({"capacity": 8}, "without sketches"),
+        ({"capacity": 8}, "capacity cannot be combined with user"),
+        ({"memory": "1GB"}, "data frame of Spark"),
+        ({"workers": 2}, "data frame of Spark"),
         ({"user": "nobody"}, "nobody"),
         ({"count": "clicks"}, "count must be"),
     ):
-        with pytest.raises(dc.ParameterError, match=message):
-            dc.engines.spark.top_k(frame, 5, BUDGET, column="url", **{"user": "visitor", **options})
-    with pytest.raises(dc.ParameterError, match="are for people"):
-        dc.engines.spark.top_k(frame, 5, BUDGET, column="url", count="rows")
+        with pytest.raises(dc.DiscreetError, match=message):
+            dc.top_k(frame, 5, BUDGET, column="url", **{"user": "visitor", **options})
+    with pytest.raises(dc.ParameterError, match="count rows needs user"):
+        dc.top_k(frame, 5, BUDGET, column="url", count="rows")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"column": "n", "count": "rows", "where": "x < 15"},
+        {"column": "item"},
+        {"column": "n", "value": "x", "value_range": (0, 20)},
+        {"column": "item", "by": "n"},
+        {"column": ["n", "item"]},
+        {"column": "n", "pairs": True},
+    ],
+    ids=str,
+)
+def test_every_word_for_people_says_what_it_says_on_one_machine(spark, words):
+    """Bit for bit, where items come first in their order, in which Spark has them."""
+    import pyarrow as pa
+
+    from discreet.noise.source import seeded_source
+
+    random, rows = np.random.default_rng(0), 3000
+    table = pa.table(
+        {
+            "who": [f"u{i}" for i in random.integers(0, 500, rows)],
+            "n": random.integers(0, 5, rows),
+            "item": [f"i{i:03}" for i in np.minimum(random.zipf(1.5, rows), 99)],
+            "x": np.abs(random.normal(10, 5, rows)),
+        }
+    ).sort_by([("n", "ascending"), ("item", "ascending")])
+    table = table if words["column"] != "item" or "by" in words else table.sort_by("item")
+    asked = {"k": 4, "budget": dc.Budget(3.0, 1e-6), "user": "who", **words}
+    one, many = (
+        dc.top_k(data, source=seeded_source(5), **asked).to_dict() for data in (table, spark.createDataFrame(table))
+    )
+    assert len(one["items"]) >= 4
+    assert {**many, "time": None} == {**one, "time": None}

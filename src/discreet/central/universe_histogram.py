@@ -24,6 +24,7 @@ from discreet.summaries import ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
+    from discreet.summaries.people import Counts
 
 __all__ = ["MOST_LISTED", "UniverseHistogram"]
 
@@ -114,22 +115,28 @@ class UniverseHistogram(Mechanism):
     def _assumed_of_users(self) -> tuple[str, ...]:
         return (A_PERSON,) if self.max_items is not None else ()
 
-    def counts(self, summary: ExactCounts) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def check(self, summary: Any) -> None:
+        if not isinstance(summary, np.ndarray):  # the counts of all listed items
+            super().check(summary)
+
+    def counts(self, summary: ExactCounts | Counts) -> Counts:
         """The count of every listed item. NOT private: what gets the noise."""
+        if isinstance(summary, np.ndarray):
+            return summary
         raw = summary.not_private_counts()
         places = self.universe.positions(raw.items)
         counts = np.zeros(self.universe.size, np.int64)
         counts[places[places >= 0]] = raw.counts[places >= 0]
         return counts
 
-    def draw(self, summary: ExactCounts, source: RandomSource) -> Drawn:
+    def draw(self, summary: ExactCounts | Counts, source: RandomSource) -> Drawn:
         counts = self.counts(summary)
         drawn = source.discrete_gaussian if self.noise.law == "gaussian" else source.discrete_laplace
         noisy = counts + drawn(self.scale, len(counts))
         listed = RawCounts(self.universe.take(np.arange(len(counts))), counts)
         return Drawn(listed, noisy, np.ones(len(counts), bool))
 
-    def _publish(self, summary: ExactCounts, source: RandomSource) -> Release:
+    def _publish(self, summary: ExactCounts | Counts, source: RandomSource) -> Release:
         drawn = self.draw(summary, source)
         return Release(
             drawn.raw.items,

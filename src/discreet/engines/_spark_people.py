@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,31 +12,18 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 
 from discreet.engines import _spark_people_tasks as tasks
-from discreet.engines._spark_jobs import collected
-from discreet.engines._spark_plans import parallelism, secret_key
-from discreet.errors import DataError
-from discreet.summaries.people import Counts, People
+from discreet.engines._spark_jobs import collected, raise_problem
+from discreet.engines._spark_tasks import ITEMS
+from discreet.engines.exact_people import OpenPeople
+from discreet.summaries.people import MOST_ROWS, MOST_STEPS, Counts, Holdings, ValueRange
+
+if TYPE_CHECKING:
+    from discreet.engines._spark_rows import SparkRows
 
 __all__ = ["SparkPeople"]
 
 
-_PARTITION_BYTES = 2**25
-
-
-def _partitions(rows_of: Any) -> int:
-    """As many as the estimated size asks for: from one for each task that runs at once to those Spark shuffles with.
-
-    Adaptive execution would leave a kept frame in 200 of any size: as many tiny tasks whenever it is looked at.
-    """
-    most = int(rows_of.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    try:
-        size = int(str(rows_of._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    except AttributeError:  # Spark Connect does not tell
-        return most
-    return min(most, max(parallelism(rows_of.sparkSession), size // _PARTITION_BYTES))
-
-
-class SparkPeople(People):
+class SparkPeople(OpenPeople):
     """People and their items on the executors of a cluster. NOT private. Close it, or use it in a `with` statement.
 
     Rows move once, to the partition of their person, and are sorted there by a hash of the person. Executors keep them
@@ -47,34 +35,31 @@ class SparkPeople(People):
     that takes part, with its sum of weights: about 50 bytes and the item's own.
     """
 
-    def __init__(self, rows_of: Any, kind: pa.DataType, nulls: str, *, rows: bool) -> None:
-        """`rows_of` has the columns u and i; `kind` is the Arrow type of i."""
-        self._rows, self._kind = rows, kind
+    def __init__(self, found: SparkRows, *, rows: bool = False, value_range: ValueRange | None = None) -> None:
+        """As `people_of`."""
+        self._type, self._kind = found.spark_type, ITEMS[found.spark_type]
+        self._most = MOST_STEPS if value_range is not None else MOST_ROWS if rows else 1
         self._key = secrets.randbits(62)
         self._names: pa.Array | None = None
-        # The hash is not sent, but made again where the rows arrive. Sorting by one number is fast.
-        moved = rows_of.repartition(_partitions(rows_of), "u")
-        placed = moved.select(F.xxhash64(secret_key(), F.col("u")).alias("h"), "u", "i").sortWithinPartitions("h")
-        self._crowds = placed.mapInArrow(tasks.Crowds(nulls, rows), tasks.CROWD).persist(StorageLevel.MEMORY_AND_DISK)
+        frame, reading = found.chosen("user")
+        task = tasks.HoldCrowds(reading, value_range, self._most)
+        self._crowds = frame.mapInArrow(task, tasks.CROWD).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            for row in collected(self._crowds.select("problem").where("problem is not null").limit(1)).to_pylist():
+                raise_problem(row["problem"])
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         return "SparkPeople() [NOT PRIVATE]"
-
-    def __enter__(self) -> SparkPeople:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let the cluster forget everything."""
         self._crowds.unpersist()
 
     def discovery_weights(self, most_items: int) -> Counts:
-        table = self._weights(tasks.FindWeights(self._rows, self._key, most_items, self._kind))
-        refused = table.filter(table.column("item").is_null()).column("weight")
-        if len(refused):
-            raise DataError(tasks.REFUSED[min(refused[0].as_py(), 1)])
+        table = self._weights(tasks.FindWeights(self._most, self._key, most_items, self._kind))
         self._names = table.column("item").combine_chunks().cast(self._kind)
         return np.asarray(table.column("weight").to_numpy(), dtype=np.int64)
 
@@ -87,7 +72,7 @@ class SparkPeople(People):
 
     def _weights(self, look: tasks.FindWeights | tasks.AimWeights) -> pa.Table:
         """Items and weights, in the order of the items: nothing depends on which task was done first."""
-        found = self._crowds.mapInArrow(look, f"item {_spark_name(self._kind)}, weight long")
+        found = self._crowds.mapInArrow(look, f"item {self._type}, weight long")
         return collected(found.groupBy("item").agg(F.sum("weight").alias("weight"))).sort_by("item")
 
     def items(self, places: Counts) -> pa.Array:
@@ -95,18 +80,20 @@ class SparkPeople(People):
         return self._names.take(pa.array(places))
 
     def lengths(self, places: Counts, weights: Counts) -> tuple[Any, Counts]:
-        look = tasks.FindLengths(self._rows, self.items(places), weights)
+        look = tasks.FindLengths(self._most, self.items(places), weights)
         found = self._crowds.mapInArrow(look, "squared double, people long")
         table = collected(found.groupBy("squared").agg(F.sum("people").alias("people"))).sort_by("squared")
         return table.column("squared").to_numpy(), np.asarray(table.column("people").to_numpy(), np.int64)
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        look = tasks.FindSums(self._rows, self.items(places), weights, longest)
+        look = tasks.FindSums(self._most, self.items(places), weights, longest)
         table = collected(self._crowds.mapInArrow(look, "place long, sum long"))
         sums = np.zeros(len(places), np.int64)
         np.add.at(sums, table.column("place").to_numpy(), table.column("sum").to_numpy())
         return sums
 
-
-def _spark_name(kind: pa.DataType) -> str:
-    return "bigint" if pa.types.is_integer(kind) else "binary" if pa.types.is_large_binary(kind) else "string"
+    def holdings(self, places: Counts) -> Iterator[Holdings]:
+        look = tasks.FindHoldings(self._most, self.items(places), np.zeros(0, np.int64))
+        for batch in collected(self._crowds.mapInArrow(look, "sizes binary, indices binary")).to_pylist():
+            sizes, indices = (np.frombuffer(batch[name], "<i4").astype(np.int64) for name in ("sizes", "indices"))
+            yield sizes, indices

@@ -15,88 +15,74 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import _native
-from discreet.engines._spark_tasks import Batches, read_items, written
+from discreet.engines._spark_tasks import Batches, Reading, read_items, reporting, row_of, written
 from discreet.engines.exact_people import present_pairs, taking_part
-from discreet.engines.numbers import Numbers
-from discreet.summaries.people import LENGTH, MOST_ROWS, Counts
+from discreet.engines.numbers import Numbers, numbered
+from discreet.errors import DataError
+from discreet.events.assembly import Rows
+from discreet.summaries.people import LENGTH, Counts, ValueRange, by_person
 
-__all__ = ["CROWD", "REFUSED", "AimWeights", "Crowds", "FindLengths", "FindSums", "FindWeights"]
+__all__ = ["CROWD", "AimWeights", "FindHoldings", "FindLengths", "FindSums", "FindWeights", "HoldCrowds"]
 
-REFUSED = (
-    'the columns of people and items have nulls; nulls="skip" leaves those rows out',
+TOO_LONG = (
     "the different items of one person take 2 GiB or more, which is more than Spark moves as one: leave items out that "
-    "are this person's own, or write them shorter",
+    "are this person's own, or write them shorter"
 )
-"""What is wrong with rows that no crowd is made of. A crowd of a null in their place has this number for a weight."""
-
-CROWD = "users binary, items binary, times binary, names binary"
-_CROWD = pa.schema([(name, pa.binary()) for name in ("users", "items", "times", "names")])
-_ROWS = 1 << 19  # of a crowd, about; its names take most of the memory
-_BYTES = 1 << 28  # of its names, about: a crowd is one row, which Spark and Arrow end at 2^31
-_MOST_BYTES = (1 << 31) - (1 << 20)  # of a row
+CROWD = "users binary, items binary, times binary, names binary, problem string"
+_BYTES = ("users", "items", "times", "names")
+_CROWD = pa.schema([*((name, pa.binary()) for name in _BYTES), ("problem", pa.string())])
+_ROWS = 1 << 19  # of a crowd, about
+_MOST_BYTES = (1 << 31) - (1 << 20)  # of a row of a frame, which Spark and Arrow end at 2^31
 
 Numbered = np.ndarray[Any, np.dtype[np.int32]]
 
 
 @dataclass(frozen=True)
-class Crowds:
-    """Rows of `hash`, `person`, `item`, in the order of the hash, become crowds: numbers for people and items.
+class HoldCrowds:
+    """Rows become crowds: numbers for people and items, and how often, or for how much, each person has an item.
 
-    All rows of a person have one hash, and a crowd ends where the hash changes: nobody is in two of them. Two people
-    with one hash stay two. A person with very many rows takes memory for their different items only.
+    A person with very many rows takes memory for their different items only.
+
+    Attributes:
+        reading: How rows are read.
+        value_range: What values count, where they are added up.
+        most: What a person has of an item at most; 1 where it only counts whether they have it.
     """
 
-    nulls: str
-    rows: bool
+    reading: Reading
+    value_range: ValueRange | None
+    most: int
 
     def __call__(self, batches: Batches) -> Batches:
-        crowd, last = _Crowd(self.rows), None
-        for batch in batches:
-            hashes = batch.column(0).to_numpy()
-            if not len(hashes):
-                continue
-            if self.nulls != "skip" and (batch.column(1).null_count or batch.column(2).null_count):
-                yield _refused(0)
-                for _ in batches:  # Spark waits until they are taken
-                    pass
-                return
-            if crowd.full:
-                # Up to where the hash changes for the first time the rows belong to people of this crowd.
-                first = int(np.argmax(hashes != last)) if hashes[-1] != last else len(hashes)
-                crowd.add(batch.slice(0, first))
-                batch = batch.slice(first)
-                if batch.num_rows:
-                    yield crowd.held()
-                    crowd = _Crowd(self.rows)
-            crowd.add(batch)
-            last = hashes[-1]
-        if crowd.size:
-            yield crowd.held()
+        def work() -> Batches:
+            for rows in self.reading.parts(batches):
+                crowd = _Crowd(rows, self.value_range)
+                if crowd.size:
+                    yield crowd.held(self.most > 1)
+
+        return reporting(_CROWD, batches, work)
 
 
 class _Crowd:
-    def __init__(self, rows: bool) -> None:
-        self._rows = rows
-        self._people, self._items = Numbers("people"), Numbers("items")
+    def __init__(self, rows: Rows, value_range: ValueRange | None) -> None:
+        people = Numbers("people", tagged="user" in rows.tagged)
+        self._items = Numbers("items", tagged="item" in rows.tagged, max_bytes=rows.max_key_bytes)
         self._parts: list[tuple[Counts, Counts]] = []
         self._limit = 2 * _ROWS  # where equal pairs become one
         self.size = 0
+        for users, items, values in numbered(rows.owned(), people, self._items, value_range):
+            self._add(np.asarray(users, np.int64), np.asarray(items, np.int64), values)
 
-    @property
-    def full(self) -> bool:
-        return self.size >= _ROWS or self._people.bytes + self._items.bytes >= _BYTES
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        users = np.asarray(self._people.numbers(batch.column(1)), np.int64)
-        items = np.asarray(self._items.numbers(batch.column(2)), np.int64)
-        pairs = ((users << 32) | items)[(users >= 0) & (items >= 0)]
-        self._parts.append((pairs, np.ones(len(pairs), np.int64)))
+    def _add(self, users: Counts, items: Counts, values: Counts | None) -> None:
+        good = (users >= 0) & (items >= 0)
+        pairs = ((users << 32) | items)[good]
+        self._parts.append((pairs, np.ones(len(pairs), np.int64) if values is None else values[good]))
         self.size += len(pairs)
         if self.size >= self._limit:
             self._compact()
 
     def _compact(self) -> tuple[Counts, Counts]:
-        """The different pairs, and how often each came."""
+        """The different pairs, and how often each came, or what its values add up to."""
         pairs, back = np.unique(np.concatenate([part for part, _ in self._parts]), return_inverse=True)
         times = np.zeros(len(pairs), np.int64)
         np.add.at(times, back, np.concatenate([count for _, count in self._parts]))
@@ -104,29 +90,22 @@ class _Crowd:
         self._limit = 2 * self.size  # so that each row is sorted a few times, however many differ
         return pairs, times
 
-    def held(self) -> pa.RecordBatch:
+    def held(self, counted: bool) -> pa.RecordBatch:
         pairs, times = self._compact()
         names = self._items.values(np.arange(int((pairs & 0xFFFFFFFF).max(initial=-1)) + 1))
         users, items = (pairs >> 32).astype("<i4").tobytes(), pairs.astype("<i4").tobytes()
-        columns = (users, items, times.astype("<i8").tobytes() if self._rows else b"", written(names))
-        return _refused(1) if sum(map(len, columns)) > _MOST_BYTES else _row(*columns)
+        columns = (users, items, times.astype("<i8").tobytes() if counted else b"", written(names))
+        if sum(map(len, columns)) > _MOST_BYTES:
+            raise DataError(TOO_LONG)
+        return row_of(_CROWD, **dict(zip(_BYTES, columns, strict=True)))
 
 
-def _row(*columns: bytes) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([column], pa.binary()) for column in columns], schema=_CROWD)
-
-
-def _refused(reason: int) -> pa.RecordBatch:
-    """A crowd of a null, for the driver to refuse; as many as the number of the reason, and one."""
-    return _row(b"", b"", b"", written(pa.nulls(reason + 1)))
-
-
-def _looks(batches: Batches, rows: bool) -> Iterator[tuple[_native.Pairs, pa.Array]]:
+def _looks(batches: Batches, most: int) -> Iterator[tuple[_native.Pairs, pa.Array]]:
     """The crowds, each grouped and with the names of its items."""
     entry = _native.Pairs.Entry
     for users, items, times, names in _read(batches):
-        pairs = _native.Pairs(entry.sums if rows else entry.present, LENGTH, MOST_ROWS if rows else 1, 1)
-        pairs.add(users, items, np.frombuffer(times, "<i8") if rows else None)
+        pairs = _native.Pairs(entry.sums if most > 1 else entry.present, LENGTH, most, 1)
+        pairs.add(users, items, np.frombuffer(times, "<i8") if most > 1 else None)
         pairs.group()
         yield pairs, names
 
@@ -135,7 +114,7 @@ def _read(batches: Batches) -> Iterator[tuple[Numbered, Numbered, pa.Buffer, pa.
     """The crowds: users, items, how often, and the names of the items."""
     for batch in batches:
         for at in range(batch.num_rows):
-            users, items, times, names = (batch.column(name)[at].as_buffer() for name in _CROWD.names)
+            users, items, times, names = (batch.column(name)[at].as_buffer() for name in _BYTES)
             yield np.frombuffer(users, "<i4"), np.frombuffer(items, "<i4"), times, read_items(names)
 
 
@@ -146,17 +125,13 @@ class FindWeights:
     Which of a person's items take part, if these are too many, is decided by the items and the key alone.
     """
 
-    rows: bool
+    most: int
     key: int
     most_items: int
     kind: pa.DataType
 
     def __call__(self, batches: Batches) -> Batches:
-        for pairs, names in _looks(batches, self.rows):
-            if names.null_count:
-                reason = pa.array([len(names) - 1])
-                yield pa.record_batch([pa.nulls(1, self.kind), reason], names=["item", "weight"])
-                continue
+        for pairs, names in _looks(batches, self.most):
             numbers = Numbers("items", seed=self.key)
             numbers.numbers(names)
             weights = np.frombuffer(pairs.discovery(self.most_items, numbers.hashes()), np.int64)
@@ -193,7 +168,7 @@ class AimWeights:
 class _WeighedItems:
     """Items to look at, with their weights."""
 
-    rows: bool
+    most: int
     items: pa.Array
     weights: Counts
 
@@ -208,7 +183,7 @@ class FindLengths(_WeighedItems):
     """The squared lengths of people's vectors, and how many people have each: columns `squared`, `people`."""
 
     def __call__(self, batches: Batches) -> Batches:
-        for pairs, names in _looks(batches, self.rows):
+        for pairs, names in _looks(batches, self.most):
             squared = np.frombuffer(pairs.lengths(self.index(names), self.weights), np.float64)
             values, people = np.unique(squared, return_counts=True)
             yield pa.record_batch([pa.array(values), pa.array(people.astype(np.int64))], names=["squared", "people"])
@@ -222,6 +197,16 @@ class FindSums(_WeighedItems):
 
     def __call__(self, batches: Batches) -> Batches:
         sums = np.zeros(len(self.items), np.int64)
-        for pairs, names in _looks(batches, self.rows):
+        for pairs, names in _looks(batches, self.most):
             sums += np.frombuffer(pairs.scaled_sums(self.index(names), self.weights, self.longest), np.int64)
         yield pa.record_batch([pa.array(np.arange(len(sums))), pa.array(sums)], names=["place", "sum"])
+
+
+class FindHoldings(_WeighedItems):
+    """Which of the items people have: columns `sizes`, `indices`, as `People.holdings` has them."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        for users, items, _, names in _read(batches):
+            held = by_person(users, self.index(names)[items])
+            columns = [pa.array([part.astype("<i4").tobytes()], pa.binary()) for part in held]
+            yield pa.record_batch(columns, names=["sizes", "indices"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.central import Mechanism, Merged, Offset, ShardedOffset, Summed, UserSketch
 from discreet.central.capacity import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
-from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 
 __all__ = ["PLANS", "SparkPlan", "choose_plan", "spark_plans"]
@@ -140,28 +138,3 @@ def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int | Non
         moved = f"shuffle would move up to {shuffle.bytes_moved:,} bytes, merge {merge.bytes_moved:,}"
         return replace(merge, because=f"merge plan: {moved}; {compared}")
     return replace(shuffle, because=f"shuffle plan: {compared}")
-
-
-def secret_key() -> Any:
-    """A fresh key for the hashes of a query, as text.
-
-    Spark writes numbers into the code that it generates, and would compile and warm up anew for every key.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.lit(secrets.token_hex(8))
-
-
-def needs_users(unit: Unit) -> User:
-    """The unit of a call that names users."""
-    if not isinstance(unit, User):
-        raise ParameterError(f"items grouped by user need unit=dc.User(max_items), not {type(unit).__name__}")
-    return unit
-
-
-def parallelism(session: Any) -> int:
-    """How many tasks the cluster runs at once, at least 2; where it does not say, how many Spark shuffles with."""
-    try:
-        return max(2, int(session.sparkContext.defaultParallelism))
-    except (AttributeError, NotImplementedError):  # Spark Connect has no context
-        return int(session.conf.get("spark.sql.shuffle.partitions"))

@@ -7,21 +7,31 @@ a trace to its logs. Messages hold no items.
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines._spark_jobs import raise_problem
+from discreet.engines.pairs import Pairs
 from discreet.errors import DiscreetError
-from discreet.summaries import MisraGries, RawCounts, UserMisraGries
+from discreet.events.assembly import Rows, Wanted
+from discreet.events.tables import TableRows, Tables
+from discreet.events.universe import Universe
+from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
 
 __all__ = [
-    *("HELD", "PARTS", "FindNames", "HoldMerged", "HoldShard", "HoldSummed", "MergeParts", "Recipe", "SketchPart"),
-    *("read_items", "written"),
+    *("HELD", "ITEMS", "PARTS", "AddParts", "CountItems", "CountPart", "Crowds", "FindNames", "HoldMerged"),
+    *("HoldShard", "HoldSummed", "Reading", "Recipe", "SketchPart", "added", "listed", "read_items", "reporting"),
+    *("row_of", "rows_of", "written"),
 ]
 
+ITEMS = {"string": pa.large_string(), "binary": pa.large_binary(), "bigint": pa.int64()}
+"""The types of items in Spark, and those in which summaries have them."""
 PARTS = "part int, state binary, problem string"
 HELD = "shard int, shift long, counts binary, items binary, digest binary, problem string"
 _PARTS = pa.schema([("part", pa.int32()), ("state", pa.binary()), ("problem", pa.string())])
@@ -37,41 +47,6 @@ _HELD = pa.schema(
 )
 
 Batches = Iterator[pa.RecordBatch]
-Sketch = MisraGries | UserMisraGries
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to make a summary: the same on every executor, and drawn once, so that a repeated task repeats its result."""
-
-    capacity: int
-    seed: int
-    nulls: str
-    max_items: int | None = None
-    sample: bool = False
-
-    def sketch(self, batches: Batches) -> Sketch:
-        """The summary of the first column of all batches."""
-        made: Sketch
-        if self.max_items is None:
-            made = MisraGries(self.capacity, seed=self.seed)
-        else:
-            oversized = "sample" if self.sample else "error"
-            made = UserMisraGries(self.capacity, self.max_items, oversized=oversized, seed=self.seed)
-        for batch in batches:
-            made.update(batch.column(0), nulls=self.nulls)
-        return made
-
-    def counted(self, batches: Batches) -> MisraGries:
-        """The summary of items and how often each occurs: of that many events of the first, then of the second..."""
-        made = MisraGries(self.capacity, seed=self.seed)
-        for batch in batches:
-            made.update_counts(batch.column(0), batch.column(1).to_numpy())
-        return made
-
-    def load(self, state: bytes) -> Sketch:
-        """A summary that another task made."""
-        return (MisraGries if self.max_items is None else UserMisraGries).from_bytes(state)
 
 
 def _partition() -> int:
@@ -81,16 +56,174 @@ def _partition() -> int:
     return 0 if context is None else int(context.partitionId())
 
 
-def _row(schema: pa.Schema, **values: Any) -> pa.RecordBatch:
+def row_of(schema: pa.Schema, **values: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{name: values.get(name) for name in schema.names}], schema)
 
 
-def _reporting(schema: pa.Schema, work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The rows of the work, or one that says what is wrong with the data."""
+def reporting(schema: pa.Schema, batches: Batches, work: Callable[[], Batches]) -> Batches:
+    """The rows of the work on batches, or one that says what is wrong with the data."""
     try:
         yield from work()
     except DiscreetError as error:
-        yield _row(schema, problem=f"{type(error).__name__}: {error}")
+        yield row_of(schema, problem=f"{type(error).__name__}: {error}")
+        for _ in batches:  # Spark waits until they are taken
+            pass
+
+
+# ---- questions whose counts add up -----------------------------------------------------------------------------------
+
+
+def rows_of(data: pa.Table | pa.RecordBatchReader, wanted: Wanted, whole: bool) -> Rows:
+    """Rows of a table as one machine reads them; of `whole` ones nothing is asked but how many there are."""
+    events = Tables(data)
+    if whole:
+        return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
+    return events._rows(wanted)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How executors read rows.
+
+    Attributes:
+        schema: The columns, as they are called in the data frame.
+        wanted: What is asked of them.
+        whole: Whether nothing is asked but how many there are.
+        crowds: Whether a hash of the person comes first, and rows are in its order.
+        counted: Whether every row stands for so many, as its last column says; then that is its value.
+    """
+
+    schema: pa.Schema
+    wanted: Wanted
+    whole: bool = False
+    crowds: bool = False
+    counted: bool = False
+
+    def parts(self, batches: Batches) -> Iterator[Rows]:
+        """The rows of a task, all of them or a crowd of people at a time; each is to be gone through."""
+        for part in Crowds(batches) if self.crowds else (batches,):
+            plain = pa.RecordBatchReader.from_batches(self.schema, map(self._plain, part))
+            yield self._numbered(plain) if self.counted else rows_of(plain, self.wanted, self.whole)
+
+    def _numbered(self, plain: pa.RecordBatchReader) -> Rows:
+        """Rows with their number, assembled in full also where a summary would look at items by itself."""
+        events, number = Tables(plain), self.schema.names[-1]
+        keyed = events.makes_keys(self.wanted.columns)
+        if self.wanted.where is not None:
+            events = events._where(self.wanted.where)
+        rows = TableRows(events._data, replace(self.wanted, where=None, value=number), keyed)
+        rows._assembler.check_text = True
+        return rows
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = batch.columns[int(self.crowds) :]
+        return pa.RecordBatch.from_arrays(
+            [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(columns, self.schema, strict=True)
+            ],
+            schema=self.schema,
+        )
+
+
+class Crowds:
+    """Batches in the order of a hash of the person, their first column, as crowds: people with all of their rows.
+
+    A crowd ends where the hash changes, after so many rows or bytes: nobody is in two of them. Its batches are read
+    when they are asked for, and all must be before the next crowd is.
+    """
+
+    ROWS = 1 << 19
+    BYTES = 1 << 28
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def __iter__(self) -> Iterator[Batches]:
+        while (batch := self._rest or next(self._batches, None)) is not None:
+            crowd = self._crowd(batch)
+            yield crowd
+            for _ in crowd:  # whatever was not asked for
+                pass
+
+    def _crowd(self, batch: pa.RecordBatch | None) -> Batches:
+        rows, size, last = 0, 0, None
+        self._rest = None
+        while batch is not None:
+            hashes = batch.column(0).to_numpy()
+            if rows >= self.ROWS or size >= self.BYTES:
+                # Up to where the hash changes for the first time the rows belong to people of this crowd.
+                first = int(np.argmax(hashes != last)) if len(hashes) and hashes[-1] != last else len(hashes)
+                yield batch.slice(0, first)
+                if first < len(hashes):
+                    self._rest = batch.slice(first)
+                    return
+            else:
+                yield batch
+                last = hashes[-1] if len(hashes) else last
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            batch = next(self._batches, None)
+
+
+def added(one: Any, other: Any) -> Any:
+    """What was found in two parts, together."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, dict):
+        return one | {key: added(one.get(key), found) for key, found in other.items()}
+    if hasattr(one, "merge"):
+        one.merge(other)
+        return one
+    return one + other
+
+
+@dataclass(frozen=True)
+class CountPart:
+    """What is found in the rows of a task."""
+
+    reading: Reading
+    count: Callable[[Rows], Any]
+
+    def __call__(self, batches: Batches) -> Batches:
+        def work() -> Batches:
+            found = reduce(added, map(self.count, self.reading.parts(batches)), None)
+            yield row_of(_PARTS, part=_partition(), state=pickle.dumps(found))
+
+        return reporting(_PARTS, batches, work)
+
+
+def _founds(batches: Batches) -> list[tuple[int, Any]]:
+    """What was found in parts, by the number of the part: the order in which they are added is a fixed one."""
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    for row in rows:
+        raise_problem(row["problem"])
+    return [(row["part"], pickle.loads(row["state"])) for row in sorted(rows, key=lambda row: int(row["part"]))]
+
+
+class AddParts:
+    """What was found in the parts of a group, together: a level of a tree."""
+
+    def __call__(self, batches: Batches) -> Batches:
+        def work() -> Batches:
+            if parts := _founds(batches):
+                found = reduce(added, (found for _, found in parts))
+                yield row_of(_PARTS, part=parts[0][0], state=pickle.dumps(found))
+
+        return reporting(_PARTS, batches, work)
+
+
+def listed(rows: Rows, universe: Universe) -> dict[int, int]:
+    """The places in a public list of the items of rows, and how many rows each has; of those in the list."""
+    summary = ExactCounts()
+    for column in rows.items():
+        summary.update(column, nulls=rows.nulls, bad_items="skip")
+    raw = summary.not_private_counts()
+    places = universe.positions(raw.items)
+    return dict(zip(places[places >= 0].tolist(), raw.counts[places >= 0].tolist(), strict=True))
+
+
+# ---- sketches --------------------------------------------------------------------------------------------------------
 
 
 def written(items: pa.Array) -> bytes:
@@ -111,12 +244,96 @@ def _held(shard: int, shift: int, raw: RawCounts) -> pa.RecordBatch:
     """Counters for the driver, items to be kept here until it asks for some, and what binds the two together."""
     counts, items = np.ascontiguousarray(raw.counts, "<i8").tobytes(), written(raw.items)
     digest = hashlib.sha256(b"%d %d %d|" % (shard, shift, len(counts)) + counts + items).digest()
-    return _row(_HELD, shard=shard, shift=shift, counts=counts, items=items, digest=digest)
+    return row_of(_HELD, shard=shard, shift=shift, counts=counts, items=items, digest=digest)
+
+
+@dataclass(frozen=True)
+class CountItems:
+    """The shuffle plan, first stage: items and how often they occur, as far as the rows of a task tell.
+
+    Attributes:
+        reading: Rows, that have their number as a value; or of people.
+        kind: The type of the items.
+        most: Of people: of the different items of a person so many count, once each, those that come first.
+    """
+
+    reading: Reading
+    kind: pa.DataType
+    most: int | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        kind = self.kind
+        schema = pa.schema([("item", kind), ("n", pa.int64()), ("problem", pa.string())])
+
+        def work() -> Batches:
+            for rows in self.reading.parts(batches):
+                for items, counts in self._of_rows(rows) if self.most is None else self._of_people(rows, self.most):
+                    columns = [items.cast(kind), counts, pa.nulls(len(items), pa.string())]
+                    yield pa.record_batch(columns, schema=schema)
+
+        return reporting(schema, batches, work)
+
+    def _of_rows(self, rows: Rows) -> Iterator[tuple[pa.Array, pa.Array]]:
+        return ((batch.column("item"), batch.column("value")) for batch in rows)
+
+    def _of_people(self, rows: Rows, most: int) -> Iterator[tuple[pa.Array, pa.Array]]:
+        pairs = Pairs(rows)
+        values = pairs.values()
+        items, counts = np.unique(pairs.first_of(np.ones(len(values), bool), most)[1], return_counts=True)
+        yield values.take(pa.array(items)), pa.array(counts.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a sketch: the same on every executor, and drawn once, so that a repeated task repeats its result."""
+
+    capacity: int
+    seed: int
+    max_key_bytes: int
+    max_items: int | None
+
+    def empty(self) -> MisraGries | UserMisraGries:
+        """A sketch of nothing."""
+        how = {"max_key_bytes": self.max_key_bytes, "seed": self.seed}
+        if self.max_items is None:
+            return MisraGries(self.capacity, **how)
+        return UserMisraGries(self.capacity, self.max_items, oversized="sample", **how)
+
+    def feed(self, sketch: Any, rows: Rows) -> None:
+        """Count rows; of people each one's items together."""
+        if self.max_items is None or not rows.of_people:
+            rows.feed(sketch, self.max_items)
+            return
+        pairs = Pairs(rows)
+        values = pairs.values()
+        people, items = pairs.first_of(np.ones(len(values), bool), self.max_items)
+        ends = np.cumsum([0, *np.bincount(people)])
+        sketch.update(pa.LargeListArray.from_arrays(pa.array(ends), values.take(pa.array(items))))
+
+
+@dataclass(frozen=True)
+class SketchPart:
+    """The merge plan, first stage: a sketch of the rows of a task.
+
+    One sketch of all of its crowds: where these end depends on how many rows there are.
+    """
+
+    reading: Reading
+    recipe: Recipe
+
+    def __call__(self, batches: Batches) -> Batches:
+        def work() -> Batches:
+            sketch = self.recipe.empty()
+            for rows in self.reading.parts(batches):
+                self.recipe.feed(sketch, rows)
+            yield row_of(_PARTS, part=_partition(), state=pickle.dumps(sketch))
+
+        return reporting(_PARTS, batches, work)
 
 
 @dataclass(frozen=True)
 class HoldShard:
-    """The shuffle plan: a partition has its items, each once with its count, in an order of their own.
+    """The shuffle plan: a partition has its items, with their counts, in an order of their own.
 
     One sketch of them is all that is kept. It is a function of the rows: the same whenever it is made again.
     """
@@ -125,61 +342,14 @@ class HoldShard:
 
     def __call__(self, batches: Batches) -> Batches:
         def work() -> Batches:
-            sketch = self.recipe.counted(batches)
+            sketch = MisraGries(self.recipe.capacity, max_key_bytes=self.recipe.max_key_bytes, seed=self.recipe.seed)
+            for batch in batches:
+                for problem in batch.column("problem").drop_null().to_pylist():
+                    raise_problem(problem)
+                sketch.update_counts(batch.column("item"), batch.column("n").to_numpy())
             yield _held(_partition(), sketch.not_private_offset, sketch.not_private_counts())
 
-        return _reporting(_HELD, work)
-
-
-@dataclass(frozen=True)
-class SketchPart:
-    """The merge plan, first stage: a sketch of the rows of a partition."""
-
-    recipe: Recipe
-
-    def __call__(self, batches: Batches) -> Batches:
-        def work() -> Batches:
-            yield _row(_PARTS, part=_partition(), state=self.recipe.sketch(batches).to_bytes())
-
-        return _reporting(_PARTS, work)
-
-
-def _from_parts(
-    schema: pa.Schema, recipe: Recipe, batches: Batches, work: Callable[[list[Sketch], int], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """Work on the sketches of several tasks, by the number of their part: the order of merges is a fixed one."""
-
-    def loaded() -> Batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-        problem = next((row["problem"] for row in rows if row["problem"] is not None), None)
-        if problem is not None:
-            yield _row(schema, problem=problem)
-            return
-        rows.sort(key=lambda row: int(row["part"]))
-        yield from work([recipe.load(row["state"]) for row in rows], rows[0]["part"] if rows else 0)
-
-    return _reporting(schema, loaded)
-
-
-def _merged(sketches: list[Sketch]) -> Sketch:
-    first = sketches[0]
-    for other in sketches[1:]:
-        first.merge(other)  # type: ignore[arg-type]
-    return first
-
-
-@dataclass(frozen=True)
-class MergeParts:
-    """The merge plan, a level of the tree: the sketches of a group become one."""
-
-    recipe: Recipe
-
-    def __call__(self, batches: Batches) -> Batches:
-        def work(sketches: list[Sketch], part: int) -> Batches:
-            if sketches:
-                yield _row(_PARTS, part=part, state=_merged(sketches).to_bytes())
-
-        return _from_parts(_PARTS, self.recipe, batches, work)
+        return reporting(_HELD, batches, work)
 
 
 @dataclass(frozen=True)
@@ -189,11 +359,11 @@ class HoldMerged:
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
-        def work(sketches: list[Sketch], part: int) -> Batches:
-            merged = _merged([*sketches, self.recipe.sketch(iter(()))])
+        def work() -> Batches:
+            merged = reduce(added, [*(sketch for _, sketch in _founds(batches)), self.recipe.empty()])
             yield _held(0, merged.not_private_offset, merged.not_private_counts())
 
-        return _from_parts(_HELD, self.recipe, batches, work)
+        return reporting(_HELD, batches, work)
 
 
 @dataclass(frozen=True)
@@ -203,12 +373,12 @@ class HoldSummed:
     recipe: Recipe
 
     def __call__(self, batches: Batches) -> Batches:
-        def work(sketches: list[Sketch], part: int) -> Batches:
+        def work() -> Batches:
             from discreet.central.summed_entries import summed_entries  # here: it loads the calibration, too
 
-            yield _held(0, 0, summed_entries([*sketches, self.recipe.sketch(iter(()))]))  # type: ignore[list-item]
+            yield _held(0, 0, summed_entries([*(sketch for _, sketch in _founds(batches)), self.recipe.empty()]))
 
-        return _from_parts(_HELD, self.recipe, batches, work)
+        return reporting(_HELD, batches, work)
 
 
 @dataclass(frozen=True)
@@ -230,7 +400,7 @@ class FindNames:
             for row in batch.to_pylist():
                 digest, positions = self.wanted.get(row["shard"], (None, np.zeros(0, np.int64)))
                 if row["digest"] != digest:
-                    yield _row(schema, problem="changed")
+                    yield row_of(schema, problem="changed")
                     continue
                 if not len(positions):
                     continue

@@ -29,13 +29,25 @@ from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
 
-__all__ = ["ROOM", "DifferentItems", "different_items"]
+__all__ = ["ROOM", "DifferentItems", "Prints", "different_items"]
 
 ROOM = 96 * 2**20
 """Bytes that items may take in memory. A table that grows is there twice, and is looked at after a whole batch."""
 _PARTS = 256
 _TEXT, _BYTES, _INTEGER, _LARGE = range(4)
 Words = npt.NDArray[np.uint64]
+
+
+class Prints:
+    """Fingerprints of 128 bits, under secret keys that are drawn here."""
+
+    def __init__(self) -> None:
+        self._seeds = [[secrets.randbits(64) for _ in range(2)] for _ in range(4)]  # of each kind of items
+
+    def of(self, kind: int, items: pa.Array) -> Words:
+        """Two words an item; items of different kinds are different items."""
+        words = (np.frombuffer(_native.key_hashes(items, seed), np.uint64) for seed in self._seeds[kind])
+        return np.stack(list(words), axis=1)
 
 
 class DifferentItems:
@@ -46,7 +58,7 @@ class DifferentItems:
         self._summary = ExactCounts()
         self._folder: PrivateFolder | None = None
         self._parts: list[IO[bytes]] = []
-        self._seeds = [[secrets.randbits(64) for _ in range(2)] for _ in range(4)]  # of each kind of items
+        self._prints = Prints()
 
     def __enter__(self) -> DifferentItems:
         return self
@@ -81,14 +93,9 @@ class DifferentItems:
         items, self._summary = self._summary.not_private_counts().items, ExactCounts()
         try:
             for some in _by_kind(items):
-                self._write_prints(self._fingerprints(*some))
+                self._write_prints(self._prints.of(*some))
         except OSError as error:
             raise DiscreetError(f"what does not fit in memory cannot be written to disk: {error.strerror}") from None
-
-    def _fingerprints(self, kind: int, items: pa.Array) -> Words:
-        """Two words an item; items of different kinds are different items."""
-        words = (np.frombuffer(_native.key_hashes(items, seed), np.uint64) for seed in self._seeds[kind])
-        return np.stack(list(words), axis=1)
 
     def _write_prints(self, prints: Words) -> None:
         part_of = (prints[:, 0] >> np.uint64(56)).astype(np.uint8)

@@ -202,6 +202,9 @@ def people_of(
         threads: How many; all cores by default.
         together: Whether to say which items people have together.
     """
+    if found.elsewhere is not None:
+        people: OpenPeople = found.elsewhere.people(rows=rows, value_range=value_range)
+        return people
     limit = Memory(memory, LEAST_MEMORY)
     remove_left_over()
     columns = found.owned()

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from discreet.continual import HeavyHitters, Histogram
 from discreet.engines._spark_jobs import collected
-from discreet.engines.spark import _quoted, item_type
+from discreet.engines.spark import Frame
 from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
+from discreet.events.columns import kind_of
 from discreet.releases.release import Release
 from discreet.storage import StateFile, locked, open_state, seal_state
 
@@ -91,7 +92,11 @@ class Ticks:
 
     def __call__(self, batch: Any, batch_id: int) -> None:
         """Release one batch. Called by Spark."""
-        kind, nested = item_type(batch, self._column)
+        frame = Frame(batch)
+        nested = bool(frame.says_lists(self._column))
+        kind = frame.schema.field(self._column).type
+        if kind_of(kind) is None:
+            raise DataError(f"column {self._column!r} is of type {kind}; items are texts, bytes or whole numbers")
         if nested and isinstance(self._fresh, HeavyHitters):
             raise DataError("heavy hitters are counted of one item a row; a continual.Histogram takes arrays")
         with locked(self._path) as kept:
@@ -105,7 +110,7 @@ class Ticks:
                     "state and checkpoint do not belong together, or one of them is an old copy"
                 )
             else:
-                release = self._step(mechanism, self._events(batch, kind, nested), kept)
+                release = self._step(mechanism, self._events(frame, nested), kept)
         guarantee = dataclasses.replace(release.guarantee, assumptions=(*release.guarantee.assumptions, _ASSUMED))
         self._deliver(release.with_guarantee(guarantee), batch_id)
 
@@ -117,15 +122,15 @@ class Ticks:
         self._current = kept.read(), mechanism
         return release
 
-    def _events(self, batch: Any, kind: str, nested: bool) -> pa.Array:
+    def _events(self, frame: Frame, nested: bool) -> pa.Array:
         """The events of a batch, each item counted on the executors."""
+        column, batch = F.col("v0"), frame.select(frame.columns([self._column]))
         if nested:
-            column = F.col(_quoted(self._column))
             if self._nulls == "skip":
                 column = F.filter(column, lambda item: item.isNotNull())
             lists = collected(batch.select(column.alias("item"))).column("item").combine_chunks()
             return lists.drop_null() if self._nulls == "skip" else lists
-        counted = collected(batch.groupBy(F.col(_quoted(self._column)).cast(kind).alias("item")).count())
+        counted = collected(batch.groupBy(column.alias("item")).count())
         if counted.column("item").null_count:
             if self._nulls == "error":
                 raise DataError('the column has nulls; pass nulls="skip" to leave them out')

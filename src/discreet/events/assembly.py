@@ -16,10 +16,11 @@ counted (`events.ahead`, `Rows.feed`); tables are handed to a summary as they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from discreet.events.times import Every
 
 __all__ = ["Assembler", "Events", "Rows", "Wanted", "Whole"]
+
+Found = TypeVar("Found")
 
 
 @runtime_checkable
@@ -118,9 +121,11 @@ class Events:
 
     Attributes:
         files: The paths that are read, which no output may overwrite.
+        described: What was said of how they are counted, JSON-ready; a charge id stands for it.
     """
 
     files: Sequence[str] = ()
+    described: Mapping[str, Any] = MappingProxyType({})
 
     def rows(self, columns: str | Sequence[str] | None = None, **words: Any) -> Rows:
         """The rows of these columns; `words` are those of `Wanted`."""
@@ -161,6 +166,7 @@ class Rows:
         files: The paths that are read.
         bytes_total: How many bytes there are to read, where that is known.
         nulls: What becomes of rows without a value, for whoever takes columns as they are.
+        elsewhere: What counts people and sketches of rows that are on other machines; None for those that are here.
         watch: Called with the number of rows of every batch that was read.
     """
 
@@ -170,6 +176,7 @@ class Rows:
     files: Sequence[str] = ()
     bytes_total: int | None = None
     bytes_read: int = 0
+    elsewhere: Any = None
 
     def __init__(self, wanted: Wanted) -> None:
         self.watch: Callable[[int], object] = lambda rows: None
@@ -228,6 +235,20 @@ class Rows:
     def items(self) -> Iterator[Any]:
         """The items alone, batch by batch, as a summary takes them."""
         return self._single_or_lists(None)
+
+    def gathered(self, count: Callable[[Rows], Found], apart: str | None = None) -> Found:
+        """What `count` finds in these rows. NOT PRIVATE.
+
+        Where the rows are on many machines, each counts a part of them, and what they find is added up (`merge` of
+        summaries, otherwise +). So what is found in parts must add up to what is found in all rows, and `count` and
+        what it finds must be things that can be pickled.
+
+        Args:
+            count: Takes rows, which it can go through once.
+            apart: Where it adds up only if parts have nothing in common: "user" if all rows of a person must be in one
+                part, "item" if all rows with an item must be.
+        """
+        return count(self)
 
     def number(self) -> int:
         """How many rows there are. NOT PRIVATE."""

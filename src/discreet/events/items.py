@@ -90,9 +90,9 @@ def is_arrow(data: Any) -> bool:
 
 
 def library(data: Any) -> str:
-    """ "pandas", "polars" or "numpy" for their columns and tables, subclasses included; "" for anything else."""
+    """ "pandas", "polars", "numpy" or "pyspark" for their columns and tables, or subclasses; "" for anything else."""
     for base in type(data).__mro__:
-        if (name := base.__module__.partition(".")[0]) in ("pandas", "polars", "numpy"):
+        if (name := base.__module__.partition(".")[0]) in ("pandas", "polars", "numpy", "pyspark"):
             return name
     return ""
 
@@ -173,10 +173,10 @@ def refuse_elsewhere(data: Any) -> None:
             f"expected a table or a column, not a {type(data).__name__}: files are read by dc.read(...), as "
             "the command `discreet` reads files; a single item goes into a list"
         )
-    if any(base.__module__.partition(".")[0] == "pyspark" for base in type(data).__mro__):
+    if library(data) == "pyspark":
         raise DataError(
-            "expected a table or a column, not data of Spark: discreet.engines.spark.top_k(dataframe, column, k, "
-            "budget) counts it where it is; other questions take dataframe.toArrow(), which brings it to this machine"
+            "expected a table or a column, not data of Spark: ask a question of the data frame, such as "
+            "discreet.count(dataframe, budget), or bring it to this machine with dataframe.toArrow()"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.privacy.unit import Event, User
@@ -46,9 +47,10 @@ class Count(Question):
 
         def found() -> int:
             if self.user is not None:
-                return different_items(data.rows(self, self.user))
+                return data.rows(self, self.user).gathered(different_items, apart="item")
             rows = data.all_rows(self) if self.column is None else data.rows(self, self.column, plain=True)
-            return rows.number()
+            number: int = rows.gathered(methodcaller("number"))
+            return number
 
         return Way(mechanism.name, unit, found, mechanism, cost=mechanism.cost)
 

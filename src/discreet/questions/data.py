@@ -93,13 +93,19 @@ class Data:
 
 
 def data_of(data: Any) -> Data:
-    """Data as they were given: a table, a column, an iterable of items or lists, or `Data` already."""
+    """Data as they were given: a table, a column, a data frame of Spark, lists or an iterable, or `Data` already."""
     if isinstance(data, Data):
         return data
+    from discreet.events.items import library
+
+    if library(data) == "pyspark":
+        from discreet.engines.spark import Frame
+
+        data = Frame(data)
     from discreet.events.tables import events_of
 
     events = events_of(data)  # which refuses what is no data, also where nothing has to be read
-    return Data(lambda: events)
+    return Data(lambda: events, described=events.described)
 
 
 def read(

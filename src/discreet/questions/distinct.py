@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
@@ -46,10 +47,10 @@ class Distinct(Question):
             if not credited:
                 from discreet.engines.different import different_items
 
-                return different_items(rows)
-            from discreet.engines.pairs import Pairs
+                return rows.gathered(different_items, apart="item")
+            from discreet.engines.pairs import Pairs, Prints
 
-            pairs = Pairs(rows)
+            pairs = rows.gathered(partial(Pairs, prints=Prints()), apart="user")
             return mechanism.count_of(pairs.people, pairs.items)
 
         draw, cost = of_lists(mechanism) if lists else mechanism, getattr(mechanism, "cost", None)

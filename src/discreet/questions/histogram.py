@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._later import np
 from discreet.errors import DataError, WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
@@ -15,12 +17,14 @@ from discreet.questions.question import Question, Way, of_lists, universe_kind, 
 from discreet.questions.words import column, whole, word
 
 if TYPE_CHECKING:
+    from discreet.central.universe_histogram import UniverseHistogram
     from discreet.events.assembly import Rows
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
     from discreet.releases.release import Release
+    from discreet.summaries.people import Counts
 
 __all__ = ["Histogram", "histogram"]
 
@@ -65,43 +69,43 @@ class Histogram(Question):
             written_as = None if people else mechanism.universe
             lists = True if data.lists else None
             rows = data.rows(self, self.column, user=self.user, lists=lists, universe=written_as, plain=True)
-            columns = None if people else rows.items()  # which refuses lists
-            if rows.item_type is not None:
-                mechanism.universe.refuse_type(rows.item_type)
-            if columns is None:
-                return self._of_people(mechanism, rows, data.are_files)
-            return self._of_rows(mechanism, columns)
+            if people:
+                return rows.gathered(partial(_of_people, mechanism=mechanism, as_text=data.are_files), apart="user")
+            return rows.gathered(partial(_of_rows, mechanism=mechanism))
 
         return way_of(prepared, count, of_lists(prepared.draw) if data.lists else None)
 
-    def _of_rows(self, mechanism: Any, columns: Iterator[Any]) -> Any:
-        from discreet.summaries import ExactCounts
 
-        summary = ExactCounts()
-        for found in columns:
-            for part in known_kinds(found, mechanism.universe):
-                summary.update(part, nulls=self.nulls, bad_items="skip")
-        return summary
+def _of_rows(rows: Rows, mechanism: UniverseHistogram) -> Counts:
+    """The counts of all listed items in rows."""
+    from discreet.summaries import ExactCounts
 
-    def _of_people(self, mechanism: Any, rows: Rows, as_text: bool) -> Any:
-        import numpy as np
+    summary, columns = ExactCounts(), rows.items()  # which refuses lists
+    if rows.item_type is not None:
+        mechanism.universe.refuse_type(rows.item_type)
+    for found in columns:
+        for part in known_kinds(found, mechanism.universe):
+            summary.update(part, nulls=rows.nulls, bad_items="skip")
+    return mechanism.counts(summary)
 
-        from discreet.engines.pairs import Pairs
-        from discreet.summaries import ExactCounts
 
-        pairs, summary = Pairs(rows), ExactCounts()
-        places = _places(mechanism.universe, pairs.values(), as_text)
-        items = pairs.first_of(places >= 0, mechanism.max_items)
-        summary.update(mechanism.universe.take(places[items]) if len(items) else np.zeros(0, np.int64))
-        return summary
+def _of_people(rows: Rows, mechanism: UniverseHistogram, as_text: bool) -> Counts:
+    """The same of people, of whom so many listed items count."""
+    from discreet.engines.pairs import Pairs
+
+    if rows.item_type is not None:
+        mechanism.universe.refuse_type(rows.item_type)
+    pairs, most = Pairs(rows), mechanism.max_items
+    assert most is not None
+    places = _places(mechanism.universe, pairs.values(), as_text)
+    _, items = pairs.first_of(places >= 0, most)
+    return np.bincount(places[items], minlength=mechanism.universe.size).astype(np.int64)
 
 
 def _places(universe: Any, values: Any, as_text: bool) -> Any:
     """The place of every value in the list, or -1. In files numbers may be text, and the other way round."""
     if not as_text:
         return universe.positions(values)
-    import numpy as np
-
     items = values.to_pylist()
     if universe.has_numbers:
         items = [int(item) if isinstance(item, str) and _WHOLE.fullmatch(item) else item for item in items]

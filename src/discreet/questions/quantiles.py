@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.central.quantile_choice import QuantileChoice
     from discreet.central.quantile_grid import Grid, StepGrid
     from discreet.central.quantile_tree import QuantileTree
+    from discreet.events.assembly import Rows
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -157,12 +159,9 @@ class Quantiles(Question):
             raise WordError("{where} needs {column}: it chooses rows of a table")
 
         def count() -> Any:
-            from discreet.engines.amounts import Amounts
-
             times = grid.kind in ("date", "time")
             rows = data.rows(self, self.column, user=self.user, numbers=True, times=times)
-            found = Amounts(rows, mechanism.grid.places)
-            return mechanism.counts(found.places, found.people)
+            return rows.gathered(partial(_counts, mechanism=mechanism), apart="user")
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)
 
@@ -170,6 +169,14 @@ class Quantiles(Question):
     def columns(self) -> dict[str, Any]:
         named = super().columns
         return {"value" if what == "item" else what: name for what, name in named.items()}
+
+
+def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:
+    """What lies in the bins."""
+    from discreet.engines.amounts import Amounts
+
+    found = Amounts(rows, mechanism.grid.places)
+    return mechanism.counts(found.places, found.people)
 
 
 @function_of(Quantiles, first=("budget", "quantiles"))

@@ -302,6 +302,8 @@ class Top(Question):
             raise WordError("{user} needs {column}: people are protected in a table")
         lists = self.come_in_lists(data)
         rows, within = self.rows(data, lists), self._within
+        if rows.elsewhere is not None:
+            self._refuse("memory", "workers")
         keys = rows.keys
         prepared = prepare_people(
             self.k, budget, max_items=self.max_items, count=self.count or "users", values=within, lists=lists,
@@ -336,6 +338,10 @@ class Top(Question):
         lists = self.come_in_lists(data)
         rows = self.rows(data, lists)
         keys, sets = rows.keys, lists or self.sampled
+        if rows.elsewhere is not None:
+            self._refuse("workers", "total_share")
+            if self.universe is None:
+                return self._of_sketches(rows, data, budget, lists)
         summary = empty_summary(
             sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
             self.length, self.workers, self.memory, rows.max_key_bytes,
@@ -354,6 +360,27 @@ class Top(Question):
             return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
 
         return way_of(prepared, count, draw)
+
+    def _of_sketches(self, rows: Rows, data: Data, budget: Budget, lists: bool) -> Way:
+        """The same of rows on other machines, that make sketches of them."""
+        keys, grouped = rows.keys, bool(rows.keys is not None and rows.keys.by)
+        made = rows.elsewhere.sketches(
+            self.k if keys is None else keys.items_in_all(self.k), budget, self.hidden, capacity=self.capacity,
+            memory=self.memory, length=self.length, lists=lists, named=self.mechanism,
+        )  # fmt: skip
+
+        def draw(found: Any, source: RandomSource) -> Release:
+            drawn = made.draw(found, source, None if grouped else self.k)
+            return _formed(drawn, keys, data.assumed).head(self.k)
+
+        way = way_of(made.prepared, made.count, draw, close=lambda found: found.close())
+        return replace(way, chosen={**made.prepared.chosen, "partitions": made.plan.partitions})
+
+    def _refuse(self, *words: str) -> None:
+        """Refuse words that say nothing about a cluster."""
+        for each in words:
+            if each in self.given:
+                raise WordError(f"{{{each}}} cannot be combined with a data frame of Spark (it is for one machine)")
 
     @property
     def _within(self) -> ValueRange | None:

@@ -86,7 +86,7 @@ def test_one_row_changes_the_number_by_one_at_most():
         items = rng.integers(0, 50, 60).astype(str).tolist()
         found = []
         with DifferentItems(1) as one, DifferentItems(1) as other:
-            other._seeds = one._seeds
+            other._prints = one._prints
             for each, rows in ((one, items), (other, items[:-1])):
                 each.update(rows, "error")
                 found.append(each.count())

@@ -1,0 +1,233 @@
+"""A data frame of Spark as events: executors read and count its rows as one machine does, the driver adds up.
+
+What a question asks for, what it refuses, which rows are bad and which have no value is decided by the code that reads
+tables on one machine (`events.tables`): on the driver for a table of the same columns without rows, on executors for
+batches of rows. A question counts parts of the rows there (`Rows.gathered`); nothing random happens on executors.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_type
+
+from discreet.engines import _spark_tasks as tasks
+from discreet.engines._spark_jobs import collected, partitions_for, raise_problem, secret_key, tree
+from discreet.engines._spark_people import SparkPeople
+from discreet.engines._spark_plans import PLANS
+from discreet.engines._spark_sketches import Sketches
+from discreet.errors import DataError, ParameterError
+from discreet.events.assembly import Events, Found, Rows, Wanted
+from discreet.events.columns import kind_of
+from discreet.events.tables import Tables
+from discreet.privacy.checks import whole_number
+
+__all__ = ["Frame", "SparkRows"]
+
+
+class Frame(Events):
+    """The rows of a Spark data frame.
+
+        dc.count(dataframe, budget)      # is dc.count(Frame(dataframe), budget)
+
+    Args:
+        dataframe: A data frame, which is not a streaming one.
+        plan: How sketches of rows are made, for `top_k` of rows: "auto", "shuffle" or "merge" (docs/engines.md).
+        partitions: How many sketches; by default as many as the cluster runs tasks at once, at least 2. Public.
+        shuffle_limit: For "auto": the most bytes that a shuffle may move; by default 128 GiB a partition.
+    """
+
+    def __init__(
+        self,
+        dataframe: Any,
+        *,
+        plan: str = "auto",
+        partitions: int | None = None,
+        shuffle_limit: int | None = None,
+    ) -> None:
+        if not isinstance(dataframe, DataFrame):
+            kind = type(dataframe).__name__
+            raise ParameterError(f"expected a data frame of Spark, not {kind}; one of pandas on Spark has .to_spark()")
+        if dataframe.isStreaming:
+            raise ParameterError("a streaming data frame is released batch by batch: use engines.spark_streaming.Ticks")
+        if plan not in PLANS:
+            raise ParameterError(f"plan must be one of {', '.join(PLANS)}, not {plan!r}")
+        self.dataframe, self.plan = dataframe, plan
+        self.partitions = None if partitions is None else whole_number("partitions", partitions, 1, 2**20)
+        self.shuffle_limit = None if shuffle_limit is None else whole_number("shuffle_limit", shuffle_limit, 0)
+        given = {"plan": plan, "partitions": partitions, "shuffle_limit": shuffle_limit}
+        self.described = {name: value for name, value in given.items() if value not in (None, "auto")}
+
+    def __repr__(self) -> str:
+        return "Frame(NOT PRIVATE)"
+
+    @property
+    def session(self) -> Any:
+        """Spark's."""
+        return self.dataframe.sparkSession
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow; of types that it does not have, a type that no question takes."""
+        return pa.schema([(field.name, _arrow(field.dataType)) for field in self.dataframe.schema.fields])
+
+    @property
+    def _here(self) -> Tables:
+        return Tables(self.schema.empty_table())
+
+    def says_lists(self, column: str | None = None) -> bool | None:
+        return self._here.says_lists(column)
+
+    def makes_keys(self, columns: Sequence[str]) -> bool:
+        return self._here.makes_keys(columns)
+
+    def all_rows(self, **rules: Any) -> Rows:
+        return SparkRows(self, Wanted(**rules), whole=True)
+
+    def _rows(self, wanted: Wanted) -> SparkRows:
+        return SparkRows(self, wanted)
+
+    def columns(self, names: Sequence[str]) -> list[Any]:
+        """Columns by their names, which Spark itself takes without regard to case, and with dots inside."""
+        for name in names:
+            kind = self.dataframe.schema[name].dataType
+            if isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation():
+                raise ParameterError(
+                    f"column {name!r} has the collation {kind.collation}, by which different texts are equal: give one "
+                    "with one text for each, such as F.lower(...) collated UTF8_BINARY"
+                )
+        return [F.col(f"c{self.schema.names.index(name)}").alias(f"v{place}") for place, name in enumerate(names)]
+
+    def select(self, columns: Sequence[Any]) -> Any:
+        """These columns of the data frame."""
+        return self.dataframe.toDF(*(f"c{place}" for place in range(len(self.schema)))).select(*columns)
+
+
+def _arrow(kind: Any) -> pa.DataType:
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except Exception:  # of types that Arrow does not have
+        return pa.struct([])
+
+
+class SparkRows(Rows):
+    """Rows of a data frame, which executors count. They do not come to the driver."""
+
+    def __init__(self, frame: Frame, wanted: Wanted, *, whole: bool = False) -> None:
+        super().__init__(wanted)
+        self.frame, self._whole, self.elsewhere = frame, whole, self
+        here = self._none_of_them()
+        self.keys, self.tagged, self.item_type = here.keys, here.tagged, here.item_type
+
+    def _none_of_them(self) -> Rows:
+        """The same rows where there are none: it says what one machine says, from the schema alone."""
+        return tasks.rows_of(self.frame.schema.empty_table(), self._wanted, self._whole)
+
+    def __iter__(self) -> Any:
+        raise DataError("this is not counted on Spark: bring the rows to this machine, with dataframe.toArrow()")
+
+    @property
+    def _named(self) -> list[str]:
+        """The columns that are read, each once, those of the items first."""
+        wanted = self._wanted
+        asked = [*self._items, *wanted.by, *(name for name in (wanted.user, wanted.value) if name is not None)]
+        if wanted.where is not None:
+            names = self.frame.schema.names
+            reads = [str(name) for name in wanted.where.bound([]).reads]
+            asked += [name if name in names else name.partition(".")[0] for name in reads]
+        return list(dict.fromkeys(asked))
+
+    @property
+    def _items(self) -> list[str]:
+        return [] if self._whole else list(self._wanted.columns or self.frame.schema.names)
+
+    @property
+    def spark_type(self) -> str:
+        """What Spark calls the type of the items."""
+        if self.keys is not None and not self.keys.are_items:
+            return "binary"
+        kind = self.item_type
+        if kind is not None and pa.types.is_list(kind):
+            kind = kind.value_type
+        known = None if kind is None else kind_of(kind, lists=False)
+        if known is None:
+            raise DataError(f"the column is of type {kind}; items are texts, bytes or whole numbers")
+        return {"text": "string", "bytes": "binary", "integer": "bigint"}[known]
+
+    def _selected(self) -> tuple[Any, tasks.Reading]:
+        named = self._named
+        frame = self.frame.select(self.frame.columns(named) or [F.lit(True).alias("v0")])
+        fields = [self.frame.schema.field(name) for name in named] or [pa.field("row", pa.bool_())]
+        return frame, tasks.Reading(pa.schema(fields), self._wanted, self._whole)
+
+    def chosen(self, apart: str | None, many: int | None = None) -> tuple[Any, tasks.Reading]:
+        """The columns that are read, in partitions that have nothing in common, and how executors read them."""
+        frame, reading = self._selected()
+        many = many or partitions_for(frame)
+        place = {name: f"v{place}" for place, name in enumerate(reading.schema.names)}
+        if apart == "user" and self._wanted.user is not None:
+            # All rows of a person go to the partition that the person alone decides. There they are sorted by a hash
+            # of the person, and those of a person by one of their items: what comes first is up to this person.
+            whose = F.col(place[self._wanted.user])
+            which = [F.col(place[name]) for name in (*self._items, *self._wanted.by)]
+            placed = frame.repartition(many, whose).select(F.xxhash64(secret_key(), whose).alias("h"), "*")
+            ordered = placed.sortWithinPartitions("h", F.xxhash64(secret_key(), whose, *which))
+            return ordered, replace(reading, crowds=True)
+        if apart == "item":
+            frame = frame.dropDuplicates() if _comparable(reading.schema) else frame
+            return frame.repartition(many, *(place[name] for name in self._items)), reading
+        return frame.coalesce(many), reading
+
+    def counted(self) -> tuple[Any, tasks.Reading]:
+        """Different rows, and how often each occurs."""
+        frame, reading = self._selected()
+        number = max(reading.schema.names, key=len) + "#"  # which no column is called
+        if _comparable(reading.schema):
+            frame = frame.groupBy(*frame.columns).agg(F.count("*").alias("n"))
+        else:
+            frame = frame.withColumn("n", F.lit(1).cast("long"))
+        schema = reading.schema.append(pa.field(number, pa.int64()))
+        return frame, replace(reading, schema=schema, counted=True)
+
+    def gathered(self, count: Callable[[Rows], Found], apart: str | None = None) -> Found:
+        nothing = count(self._none_of_them())  # which refuses what the schema says
+        frame, reading = self.chosen(apart)
+        parts = frame.mapInArrow(tasks.CountPart(reading, count), tasks.PARTS)
+        rows = collected(tree(parts, partitions_for(frame)).select("state", "problem")).to_pylist()
+        for row in rows:
+            raise_problem(row["problem"])
+        found: Found = reduce(tasks.added, (pickle.loads(row["state"]) for row in rows), None) if rows else nothing
+        return found
+
+    def feed(self, summary: Any, max_items: int | None = None) -> None:
+        """Count the items of a public list, which may come to the driver: one by one, in the order of the list."""
+        universe = self._wanted.universe
+        if universe is None:
+            iter(self)  # which is refused
+        found = self.gathered(partial(tasks.listed, universe=universe))
+        places = sorted(found)
+        summary.update_counts(universe.take(places), np.array([found[place] for place in places], np.int64))
+
+    # ---- what `Top` asks of rows that are elsewhere ------------------------------------------------------------------
+
+    def people(self, **words: Any) -> SparkPeople:
+        """The people of rows; `words` are those of `people_of`."""
+        return SparkPeople(self, **words)
+
+    def sketches(self, *given: Any, **words: Any) -> Sketches:
+        """Sketches of the rows."""
+        return Sketches(self, *given, **words)
+
+
+def _comparable(schema: pa.Schema) -> bool:
+    """Whether Spark groups by all of these columns."""
+    return not any(pa.types.is_map(field.type) for field in schema)
