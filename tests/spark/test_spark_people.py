@@ -268,7 +268,7 @@ def test_whose_a_row_is_has_the_types_of_one_machine(spark):
         release = dc.top_k(frame, 5, dc.Budget(60.0, 1e-6), column="item", user=user)
         assert {*release.items} == {"a", "b"}
         assert release.counts.tolist() == pytest.approx([100, 100], abs=12)
-    for user, message in {"fraction": "floats", "pair": "single values"}.items():
+    for user, message in {"fraction": "floats", "pair": "not struct"}.items():
         with pytest.raises(dc.DataError, match=message):
             dc.top_k(frame, 5, BUDGET, column="item", user=user)
     with pytest.raises(dc.ParameterError, match="collation"):

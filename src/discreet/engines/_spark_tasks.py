@@ -376,7 +376,8 @@ class HoldSummed:
         def work() -> Batches:
             from discreet.central.summed_entries import summed_entries  # here: it loads the calibration, too
 
-            yield _held(0, 0, summed_entries([*(sketch for _, sketch in _founds(batches)), self.recipe.empty()]))
+            sketches: list[Any] = [*(sketch for _, sketch in _founds(batches)), self.recipe.empty()]
+            yield _held(0, 0, summed_entries(sketches))
 
         return reporting(_HELD, batches, work)
 
