@@ -912,10 +912,10 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_name_of_a_file_and_a_frame_of_spark_are_refused_with_what_to_call(question):
+def test_the_name_of_a_file_and_what_is_no_frame_of_spark_are_refused_with_what_to_call(question):
     for path in ("visits.csv", b"visits.csv", Path("visits.csv")):
         with pytest.raises(dc.DataError, match=r"dc\.read\(") as raised:
             QUESTIONS[question](path)
         assert "visits" not in str(raised.value)  # it might be an item
-    with pytest.raises(dc.DataError, match=r"engines\.spark\.top_k\(dataframe.*toArrow\(\)"):
-        QUESTIONS[question](SparkFrame())
+    with pytest.raises(dc.ParameterError, match=r"expected a data frame of Spark, not DataFrame.*\.to_spark\(\)"):
+        QUESTIONS[question](SparkFrame())  # one of pandas on Spark, or a column

@@ -123,7 +123,7 @@ def function_of(kind: type[Question], first: Sequence[str] = ()) -> Callable[[F]
         paying = [own.parameters[name] for name in _PAYING]
         function.__signature__ = own.replace(parameters=[*placed, *named, *paying])  # type: ignore[attr-defined]
         told = {
-            "data": "A table or a column of Arrow, pandas, polars, DuckDB, NumPy or Spark, a dict of columns, or a list.",
+            "data": "A table or column of Arrow, pandas, polars, DuckDB, NumPy or Spark, a dict of columns, or a list.",
             **{name: words[name].help if name in words else "What the answer may spend." for name in first},
             **{name: each.help for name, each in words.items() if name not in first},
             **_PAYING,
