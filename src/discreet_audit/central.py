@@ -69,7 +69,6 @@ from discreet_audit.statistical import ScoredPair, proved
 
 # ---- summaries and their lemmas --------------------------------------------------------------------------------------
 
-
 SEED = 7  # of the kernels' hashing; it fixes the order of the keys, which any stream-independent order may be
 S = TypeVar("S", bound=Hashable)
 Ints = npt.NDArray[np.int64]
@@ -181,19 +180,10 @@ _BOXES = {1: (3, 7), 2: (4, 7), 3: (5, 6)}  # (items, length) of the streams tha
 
 
 @lru_cache(maxsize=16)
-def _table(kind: type[MisraGries] | type[SpaceSaving], k: int, longer: int) -> StateTable[Counters]:
+def short_streams(kind: type[MisraGries] | type[SpaceSaving], k: int, longer: int = 0) -> StateTable[Counters]:
+    """Every short stream through a sketch of k <= 3 counters."""
     items, length = _BOXES[k]
     return states_of_short_streams(partial(kind, k, seed=SEED), range(items), length + longer, counters_of)
-
-
-def misra_gries_table(k: int, longer: int = 0) -> StateTable[Counters]:
-    """Every short stream through `MisraGries(k)`, k <= 3."""
-    return _table(MisraGries, k, longer)
-
-
-def space_saving_table(k: int, longer: int = 0) -> StateTable[Counters]:
-    """Every short stream through `SpaceSaving(k)`, k <= 3."""
-    return _table(SpaceSaving, k, longer)
 
 
 def _exact_counts(k: int, m: int, longer: int) -> tuple[Pairs, int]:
@@ -355,13 +345,13 @@ SUMMARIES = {
     "misra-gries": Kind(
         "LT Lemma 8, k={k}",
         lambda k, m: MisraGries(k, seed=SEED),
-        lambda k, m, longer: misra_gries_table(k, longer).neighbours(),
+        lambda k, m, longer: short_streams(MisraGries, k, longer).neighbours(),
         lambda first, second, k, most: lemma_8_state(first, second, k),
     ),
     "space-saving": Kind(
         "SS Lemma 4, Corollary 1, k={k}",
         lambda k, m: SpaceSaving(k, seed=SEED),
-        lambda k, m, longer: space_saving_table(k, longer).neighbours(),
+        lambda k, m, longer: short_streams(SpaceSaving, k, longer).neighbours(),
         lambda first, second, k, most: space_saving_state(first, second, k),
     ),
     "merged": Kind("LT Lemma 17, k={k}", _merged, lambda k, m, longer: merged_states(k), _one_direction),
@@ -424,7 +414,6 @@ def random_pairs(
 
 # ---- releases that are histograms ------------------------------------------------------------------------------------
 
-
 _NOTHING = -(10**6)  # noise that hides every counter
 
 
@@ -447,14 +436,9 @@ def in_order(release: Release) -> bool:
 # ---- scores of what is published ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CountOf:
+def count_of(item: Any, shown: Published) -> float:
     """The count of one item; very low if it is not listed."""
-
-    item: Any
-
-    def __call__(self, shown: Published) -> float:
-        return float(dict(shown.counts).get(repr(self.item), -(10**18)))
+    return float(dict(shown.counts).get(repr(item), -(10**18)))
 
 
 @dataclass(frozen=True)
@@ -467,20 +451,13 @@ class Listed:
         return float(any(item in map(repr, self.keys) for item, _ in shown.counts))
 
 
-@dataclass(frozen=True)
-class Raised:
+def raised(keys: list[Any], part: float, shown: Published) -> float:
     """The counts of some items, less a part of all counts: Gaussian noise with a part in common, taken out again.
 
     With a of k counters one higher and sigma^2/sigma'^2 = r it is the likelihood ratio if the part is a/(k+r).
     """
-
-    keys: frozenset[Any]
-    part: float
-
-    def __call__(self, shown: Published) -> float:
-        names = {repr(key) for key in self.keys}
-        raised = sum(count for item, count in shown.counts if item in names)
-        return raised - self.part * sum(count for _, count in shown.counts)
+    names = {repr(key) for key in keys}
+    return sum(count for item, count in shown.counts if item in names) - part * sum(count for _, count in shown.counts)
 
 
 def lowered(level: int, shown: Published) -> float:
@@ -587,7 +564,6 @@ def _state(summary: Any) -> Any:
 
 # ---- counters --------------------------------------------------------------------------------------------------------
 
-
 States = dict[StatePair, tuple[Counters, Counters, int] | None]
 """Pairs with the states and the capacity that they come from, where they were found by search."""
 
@@ -630,14 +606,11 @@ class CounterAudit(HistogramAudit):
 
     def room(self, mechanism: Any) -> int | None:
         """The public length, where the summary is refused if the stream is longer."""
-        length = mechanism.stream_length if self.summary == "space-saving" else None
-        return length if isinstance(length, int) else None
+        return public_length(mechanism) if self.summary == "space-saving" else None
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The lemma about neighbouring states, on every pair of short streams."""
         yield from SUMMARIES[self.summary].structure(items_of(mechanism), effort.length)
-
-    # ---- exact ---------------------------------------------------------------------------------------------------
 
     def pairs(self, mechanism: Any, effort: Effort) -> States:
         """Neighbouring pairs of states."""
@@ -758,8 +731,6 @@ class CounterAudit(HistogramAudit):
             tried += len(base)
         return wrong, tried
 
-    # ---- statistical ---------------------------------------------------------------------------------------------
-
     def heavy(self, mechanism: Any) -> list[int]:
         """One item, far above the cut, as often as there is room for."""
         room = self.room(mechanism)
@@ -778,7 +749,7 @@ class CounterAudit(HistogramAudit):
         if self.room(mechanism) is not None:
             heavy = heavy[: len(heavy) + 1 - more]
         same = 1 if getattr(mechanism, "distinct", False) else more
-        yield self.pair(mechanism, "one counter higher", heavy + [0] * same, heavy, CountOf(0))
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * same, heavy, partial(count_of, 0))
         if self.summary in ("misra-gries", "merged", "users") and k is not None:
             full = [item for item in range(k) for _ in range(len(heavy))]
             gone = [k + extra for extra in range(more)]
@@ -792,7 +763,7 @@ class CounterAudit(HistogramAudit):
             states = self.worst(mechanism, NoiseLaw("laplace", mechanism.scale, 1e-16), effort)[2]
         if states is not None and states[2] == k:
             alone = {key for key, _ in states[0].counts} - {key for key, _ in states[1].counts}
-            streams = misra_gries_table(k, effort.length).streams_of(*states[:2])
+            streams = short_streams(MisraGries, k, effort.length).streams_of(*states[:2])
             yield self.pair(mechanism, "worst pair of the search", *streams, Listed(frozenset(alone)))
         elif self.summary != "space-saving":
             yield self.pair(mechanism, "one key appears", heavy + [1] * same, heavy, Listed(frozenset([1])))
@@ -801,12 +772,10 @@ class CounterAudit(HistogramAudit):
         """Some counters higher and the others not: what the shared noise hides least."""
         k, m = mechanism.capacity, items_of(mechanism)
         first, second = (self.filled(mechanism, full) for _ in range(2))
-        raised = list(range(min(m, k))) if self.summary == "users" else [0]
-        first.update([raised] if self.summary == "users" else np.asarray(raised * m, np.int64))
-        ratio = float(mechanism.scale / mechanism.shared_scale) ** 2
-        return ScoredPair("some counters higher", first, second, Raised(frozenset(raised), len(raised) / (k + ratio)))
-
-    # ---- coupled -------------------------------------------------------------------------------------------------
+        higher = list(range(min(m, k))) if self.summary == "users" else [0]
+        first.update([higher] if self.summary == "users" else np.asarray(higher * m, np.int64))
+        part = len(higher) / (k + float(mechanism.scale / mechanism.shared_scale) ** 2)
+        return ScoredPair("some counters higher", first, second, partial(raised, higher, part))
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Large random neighbours with the same noise: how far apart are the releases?"""
@@ -866,7 +835,7 @@ def _misra_gries_pairs(most: int, zeros: bool, longer: int) -> States:
     """The different pairs of Misra-Gries states with up to `most` counters, examples from the largest."""
     found: States = {}
     for k in range(most, 0, -1):
-        for first, second in misra_gries_table(k, longer).neighbours()[0]:
+        for first, second in short_streams(MisraGries, k, longer).neighbours()[0]:
             pair = state_pair(first, second, zeros=zeros)
             # Given the offset, keys of equal counter plus offset have one law.
             keys = tuple(
@@ -903,7 +872,7 @@ def _space_saving_pairs(mechanism: PrivateSpaceSaving, room: int, longer: int) -
     """Pairs of SpaceSaving states, all counters raised alike to where the mechanism's length puts them."""
     k = min(mechanism.capacity, 3)
     found: States = {}
-    for first, second in space_saving_table(k, longer).neighbours()[0]:
+    for first, second in short_streams(SpaceSaving, k, longer).neighbours()[0]:
         if first.total > room or len(first.counts) < k or len(second.counts) < k:
             continue
         # The counters that the small sketch does not have are at its minimum.
@@ -955,7 +924,6 @@ def _large_pairs(summary: str, k: int, m: int, distinct: bool, length: int, coun
 
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
-
 
 Entries = ReducedMisraGries | ChanMisraGries | Summed
 
@@ -1009,14 +977,10 @@ class EntriesAudit(HistogramAudit):
             other.update(np.asarray([0, 0, 1], np.int64))
         return [sketch, *others]
 
-    # ---- structure -----------------------------------------------------------------------------------------------
-
     def structure(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The lemma about the sketch's states, and the sensitivity that follows."""
         yield from self._counters.structure(mechanism, effort)
         yield from _entry_sensitivities(self.reduces, effort.length)
-
-    # ---- exact ---------------------------------------------------------------------------------------------------
 
     def pairs(self, mechanism: Entries, effort: Effort) -> list[StatePair]:
         """Neighbouring pairs of entries; for more than 3 counters the extreme ones."""
@@ -1123,8 +1087,6 @@ class EntriesAudit(HistogramAudit):
                 total[key] = total.get(key, 0) + y
         return order, np.array([total.get(key, -1) for key in order], np.int64)
 
-    # ---- statistical ---------------------------------------------------------------------------------------------
-
     def runs(self, mechanism: Entries, pair: ScoredPair, effort: Effort) -> int:
         """Noise for a whole universe takes longer to draw; what hides new keys shows in few runs if it is broken."""
         fewer = (4 if mechanism.universe is not None else 1) * max(1, mechanism.capacity // 32)
@@ -1134,14 +1096,12 @@ class EntriesAudit(HistogramAudit):
     def scored_pairs(self, mechanism: Entries, effort: Effort) -> Iterator[ScoredPair]:
         """One counter, a new key, and all counters: but a reduced sketch loses more by one counter."""
         heavy, m, k = self.heavy(mechanism), items_of(mechanism), mechanism.capacity
-        yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, CountOf(0))
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * m, heavy, partial(count_of, 0))
         yield self.pair(mechanism, "one key appears", heavy + [1] * m, heavy, Listed(frozenset([1])))
         if not self.reduces:
             full = [item for item in range(k) for _ in range(len(heavy))]
             gone, score = [k + extra for extra in range(m)], partial(lowered, len(heavy))
             yield self.pair(mechanism, "every counter lower", full + gone, full, score)
-
-    # ---- coupled -------------------------------------------------------------------------------------------------
 
     def coupled(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The distance of what gets the noise, on large random streams."""
@@ -1170,7 +1130,7 @@ def _raised(pair: StatePair, more: int) -> StatePair:
 def _reduced_pairs(k: int, parts: bool, longer: int) -> tuple[StatePair, ...]:
     """The different pairs of reduced entries of neighbouring states; with another sketch's entries added, if summed."""
     others: list[dict[Any, int]] = [{}]
-    table = misra_gries_table(k, longer)
+    table = short_streams(MisraGries, k, longer)
     if parts:
         others += [reduced(state, k) for state in table.states[:12]]
     found = set()
@@ -1188,7 +1148,7 @@ def _entry_sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
     findings = []
     for k in (1, 2, 3):
         if reduces:
-            pairs, tried = misra_gries_table(k, longer).neighbours()
+            pairs, tried = short_streams(MisraGries, k, longer).neighbours()
             values = [(reduced(first, k), reduced(second, k)) for first, second in pairs]
             worst = max(_l1(*pair) for pair in values)
             lemma, most = f"LT Lemma 16, k={k}, in 1/(k+1)", 2 * k - 1
@@ -1298,7 +1258,7 @@ class CellsAudit(HistogramAudit):
 
     def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         heavy = self.heavy(mechanism)
-        yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, CountOf(0))
+        yield self.pair(mechanism, "one item higher", heavy + [0] * items_of(mechanism), heavy, partial(count_of, 0))
 
 
 Linear = CountMinHeavyHitters | CountSketchHeavyHitters
@@ -1446,54 +1406,42 @@ def _cell_sensitivities(median: bool, longer: int) -> tuple[float, float, int]:
 
 # ---- shards ----------------------------------------------------------------------------------------------------------
 
-
 _FEW_COUNTERS = 2  # in all shards together: then the law of the whole release is written out
 _CUTOFF = 1e-6
 
 
 class RowShards:
-    """Shards by row, round robin, where an item may be in several. NOT PRIVATE if each spends the whole budget."""
+    """Shards by row, round robin, where an item may be in several. NOT PRIVATE if each spends the whole budget.
+
+    What a release reads of it is called as in `ShardedMisraGries`.
+    """
 
     was_merged = False
 
     def __init__(self, capacity: int, shards: int) -> None:
         self.capacity, self.shards, self.total = capacity, shards, 0
-        self._parts = [MisraGries(capacity, seed=SEED) for _ in range(shards)]
+        self.parts = [MisraGries(capacity, seed=SEED) for _ in range(shards)]
 
     def update(self, items: Sequence[int]) -> None:
         """Row i to shard i modulo their number."""
         rows = np.asarray(items, np.int64)
-        for shard, part in enumerate(self._parts):
+        for shard, part in enumerate(self.parts):
             part.update(rows[(shard - self.total) % self.shards :: self.shards])
         self.total += len(rows)
 
-    @property
-    def not_private_offsets(self) -> list[int]:
-        """As in `ShardedMisraGries`."""
-        return [part.not_private_offset for part in self._parts]
-
-    @property
-    def not_private_sizes(self) -> list[int]:
-        """As in `ShardedMisraGries`."""
-        return [len(part) for part in self._parts]
+    not_private_offsets = property(lambda self: [part.not_private_offset for part in self.parts])
+    not_private_sizes = property(lambda self: [len(part) for part in self.parts])
 
     def not_private_shards(self) -> list[RawCounts]:
-        """As in `ShardedMisraGries`."""
-        return [part.not_private_counts() for part in self._parts]
+        return [part.not_private_counts() for part in self.parts]
 
     def not_private_counts(self) -> RawCounts:
-        """As in `ShardedMisraGries`."""
-        import pyarrow as pa
-
-        parts = [part for part in self.not_private_shards() if len(part)]
-        if not parts:
-            return self._parts[0].not_private_counts()
+        parts = [part for part in self.not_private_shards() if len(part)] or self.not_private_shards()[:1]
         items = pa.concat_arrays([part.items for part in parts])
         return RawCounts(items, np.concatenate([part.counts for part in parts]))
 
     def to_bytes(self) -> bytes:
-        """All states."""
-        return b"".join(part.to_bytes() for part in self._parts)
+        return b"".join(part.to_bytes() for part in self.parts)
 
 
 class ShardedAudit(CounterAudit):
@@ -1571,8 +1519,14 @@ class ShardedAudit(CounterAudit):
         heavy, more = self.heavy(mechanism), items_of(mechanism)
         *items, last = self._of_shard(mechanism, 0, mechanism.capacity + 1)
         full = [item for item in items for _ in range(len(heavy))]
-        yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, CountOf(0))
-        yield self.pair(mechanism, "every counter of a shard lower", full + [last] * more, full, _first_offset)
+        yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, partial(count_of, 0))
+        yield self.pair(
+            mechanism,
+            "every counter of a shard lower",
+            full + [last] * more,
+            full,
+            lambda shown: float(shown.offset[0][0]),
+        )
         yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
 
     def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
@@ -1604,10 +1558,6 @@ def _one_shard_in_a_state(first: Any, second: Any) -> bool:
     """Whether one shard differs, and by one event: in one of the states of [LT] Lemma 8."""
     changed = [(a, b) for a, b in zip(_states(first), _states(second), strict=True) if a != b]
     return len(changed) == 1 and lemma_8_state(*changed[0], first.capacity) is not None
-
-
-def _first_offset(shown: Published) -> float:
-    return float(shown.offset[0][0])
 
 
 def signature(first: Any, second: Any) -> Any:
@@ -1737,7 +1687,6 @@ def length_without_margin(mechanism: Any) -> Twin:
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
-
 
 # A large delta, so that a cut that is one too low is a large step, and the realistic one.
 _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)

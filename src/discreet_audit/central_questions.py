@@ -41,7 +41,7 @@ from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries.combinations import Combinations
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
-from discreet_audit.central import SEED, half_the_noise
+from discreet_audit.central import SEED, half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
 from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, row, twin, violations
 from discreet_audit.exact import (
@@ -56,7 +56,6 @@ from discreet_audit.exact import (
 from discreet_audit.statistical import clopper_pearson, proved
 
 # ---- numbers with noise of one law: a count, different values credited to people, every item of a list ---------------
-
 
 _PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
 _ROUNDED = 1.0 + 1e-12
@@ -324,8 +323,7 @@ class UniverseAudit(ShiftAudit):
             source = ScriptedSource(0, each)
             release = mechanism(self.filled(rows), source)
             expected = np.bincount([r for r in rows if r < size], minlength=size) + each
-            shown = dict(zip(release.items, release.counts.tolist(), strict=True))
-            wrong += [shown.get(item) for item in range(size)] != expected.tolist()
+            wrong += [shown_by(release).get(item) for item in range(size)] != expected.tolist()
             draws += source.draws
         wrong += any(draw != draws[0] for draw in draws) or draws[0].size != size
         yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
@@ -394,7 +392,6 @@ row(
 
 
 # ---- quantiles: a tree of noisy counts over a public range, and recursive choices with a tree around them ------------
-
 
 Values = Sequence[tuple[int, float]]
 """Whose row it is, and its value."""
@@ -711,7 +708,6 @@ row(
 # gives, for two neighbouring data sets, the shift and the noise of every step; a source of given noise finds the cuts.
 # The exact delta follows from these alone: nothing of the mechanism's own calibration is believed.
 
-
 _NEVER = -(10**15)
 _SIZES = (1, 2, 3, 16, 256, 300)
 _COMMON = [f"common {index:03d}" for index in range(3)]
@@ -943,8 +939,8 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
 class _PeopleAudit(Audit):
     """The four checks."""
 
-    found = "listed"
-    """What must happen to the items of a person alone with probability delta at most."""
+    found, intervals = "listed", "intervals of {}"
+    """What happens to the items of a person alone with probability delta at most; and what they are called."""
 
     def listed(self, mechanism: Any, own: People, source: RandomSource) -> int:
         """How many of the items of a person alone are."""
@@ -1019,8 +1015,8 @@ class _PeopleAudit(Audit):
         for bound in self.bounds(mechanism):
             # Also where a bound of one item takes much of what people have.
             missed = self.missed(replace(mechanism, unit=bound), data, stated)
-            of = f"intervals of {bound}" if len(self.bounds(mechanism)) > 1 else "intervals"
-            yield often(f"{of} that miss the truth", 1.0 - stated, map(missed, runs), "share of releases")
+            check = f"{self.intervals.format(bound)} that miss the truth"
+            yield often(check, 1.0 - stated, map(missed, runs), "share of releases")
 
     def missed(self, mechanism: Any, data: Sequence[Sequence[str]], confidence: float) -> Callable[[int], bool]:
         """Whether the intervals of a seeded release miss."""
@@ -1164,7 +1160,7 @@ class _AnyItems(Combinations):
 class _PairsAudit(_PeopleAudit):
     """The checks of people, of what they have together."""
 
-    found = "discovered"
+    found, intervals = "discovered", "intervals"
 
     def listed(self, mechanism: PersonPairs, own: People, source: RandomSource) -> int:
         """Their items may be discovered: all pairs of these are public then."""
@@ -1231,7 +1227,6 @@ row(
 # ---- groups: pairs of a group and an item are counted once, and cut down only after the noise ------------------------
 # The law of what a release of groups shows is written out for short streams: rows go through the tables and keys that
 # `top_k` uses, the sketch and the mechanism are the real ones, and the top k of every group is taken of each output.
-
 
 Row = tuple[str, str]
 Rows = tuple[Row, ...]

@@ -56,7 +56,6 @@ from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure
 # `event_shifts` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given noises of a stream
 # it finds those that make a neighbour publish the same at every tick. The other functions are closed forms and sums.
 
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -220,26 +219,18 @@ def above_threshold_losses(level: NoiseLaw, query: NoiseLaw) -> tuple[float, flo
     return more, less
 
 
-def discrete_gaussian_law(sigma: float, reach: int) -> dict[int, float]:
-    """P[z] of the discrete Gaussian on -reach, ..., reach, normalised there."""
-    weights = {z: math.exp(-z * z / (2.0 * sigma * sigma)) for z in range(-reach, reach + 1)}
-    total = math.fsum(weights.values())
-    return {z: weight / total for z, weight in weights.items()}
-
-
 def item_shown(tree: Tree, sigma: float, cuts: Sequence[int], count: int, reach: int) -> float:
     """The chance that an item of a constant count passes cuts[t-1] at some tick t, summed over all node noises.
 
     For horizons of a few ticks: every tick draws one noise, and all their values are gone through.
     """
-    law = discrete_gaussian_law(sigma, reach)
-    z = np.array(list(itertools.product(law, repeat=len(cuts))), np.int64)
-    chance = np.prod([[law[int(value)] for value in row] for row in z], axis=1)
+    z = np.array(list(itertools.product(range(-reach, reach + 1), repeat=len(cuts))), np.int64)
+    weight = np.exp(-(z**2) / (2.0 * sigma * sigma)).prod(axis=1)
     state, given, shown = tree.start(len(z)), _Given(), np.zeros(len(z), bool)
     for tick, cut in enumerate(cuts, 1):
         given.next = z[:, tick - 1]
         shown |= count + tree.advance(state, tick, Fraction(1), cast(RandomSource, given)) >= cut
-    return float(chance[shown].sum())
+    return float(weight[shown].sum() / weight.sum())
 
 
 def stop_is_beaten(limit: int, shift: float, tau: float) -> float:
@@ -258,7 +249,6 @@ def sparse_rho(k: int, tau: float, *, literal: bool = False) -> float:
 
 # ---- what all releases over time share: claims, repetition and restarts, twins ---------------------------------------
 
-
 HIGH = 10**6  # noise that shows everything; its negative hides everything
 TRIED = 7  # epochs that are run through: 127 ticks
 
@@ -272,7 +262,6 @@ def claimed_rho(mechanism: Continual, delta_share: float = 1.0) -> float:
 
 
 def first_ticks(mechanism: Continual, most: int) -> int:
-    """So many ticks, or all there are."""
     return min(mechanism.horizon or most, most)
 
 
@@ -549,11 +538,8 @@ class CounterOverTimeAudit(OverTimeAudit):
 
     def conforms(self, counter: Counter) -> Finding:
         """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
-        ticks, rng, written = (
-            first_ticks(counter, 40 if counter.horizon else 15),
-            np.random.default_rng(5),
-            WrittenNoise(),
-        )
+        ticks = first_ticks(counter, 40 if counter.horizon else 15)
+        rng, written = np.random.default_rng(5), WrittenNoise()
         made, wrong, total = _groups(counter, 1, written.source), 0, 0
         noises = [noise for _, noise in counter.noises_of_an_event()]
         for t in range(1, ticks + 1):
@@ -696,7 +682,6 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
 
 # ---- heavy hitters: a tree of sketches, each released once -----------------------------------------------------------
 
-
 Nodes = dict[tuple[int, int], Counters]
 
 
@@ -706,8 +691,6 @@ class HittersOverTimeAudit(OverTimeAudit):
     def label(self, hitters: HeavyHitters) -> str:
         window = "" if hitters.window is None else f", window of {hitters.window}"
         return f"HeavyHitters, {hitters.mechanism}{window}{any_horizon(hitters)}"
-
-    # ---- structure -------------------------------------------------------------------------------------------------
 
     def structure(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Every short stream over two ticks: which released sketches one event changes, and how."""
@@ -721,8 +704,6 @@ class HittersOverTimeAudit(OverTimeAudit):
             yield _one_way(hitters)
             if _in_epochs(hitters):
                 yield from shifts_of_an_event(hitters.discovered.factor, hitters.discovered.sigma, effort)
-
-    # ---- exact -----------------------------------------------------------------------------------------------------
 
     def exact(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """The exact delta of one node, and of as many as one event is in."""
@@ -811,8 +792,6 @@ class HittersOverTimeAudit(OverTimeAudit):
             wrong += release.items != [7] or count != sum(range(first, tick + 1))
         return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
-    # ---- statistical -----------------------------------------------------------------------------------------------
-
     def statistical(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """All counters are runs of their own: their noises are independent, and far above the cut all are shown."""
         yield self._plumbing(hitters)
@@ -848,8 +827,6 @@ class HittersOverTimeAudit(OverTimeAudit):
         streams, wide = (stream, [0], stream), hitters.scale >= 1
         return self.plumbing(hitters.anew, streams, map(public, ([], [5])), wide, fresh=12, tick=hitters.every)
 
-    # ---- coupled ---------------------------------------------------------------------------------------------------
-
     def coupled(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Large random streams and the same with one event more, through the sketches of all nodes."""
         rng, k, items = np.random.default_rng(6), hitters.capacity, 4 * hitters.capacity + 10
@@ -870,8 +847,6 @@ class HittersOverTimeAudit(OverTimeAudit):
         yield Finding("coupled", "released nodes that one event changes", "sensitivity", levels, most, pairs)
         if _in_epochs(hitters):
             yield _in_one_epoch(hitters)
-
-    # ---- sabotage --------------------------------------------------------------------------------------------------
 
     def twins(self, hitters: HeavyHitters) -> Sequence[Twin]:
         """Less noise, a lower cut, the whole budget at every level, and what is drawn again."""
@@ -1106,7 +1081,6 @@ def _short_streams(
 # of people, too, with a new person for every event. What is added for people is what events cannot do: come again, with
 # the same items and with others, at other ticks.
 
-
 Runs = tuple[int, int, Callable[[int], Any]]
 _TICKS = 6
 _LATE = 100
@@ -1250,8 +1224,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
         weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
         return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{any_horizon(histogram)}"
 
-    # ---- structure -------------------------------------------------------------------------------------------------
-
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
         most, scheme = histogram.most_items, histogram.scheme
@@ -1264,8 +1236,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
         else:
             counters: Any = scheme
             yield from shifts_of_an_event(counters.factor, counters.sigma, effort)
-
-    # ---- exact -----------------------------------------------------------------------------------------------------
 
     def exact(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """What an event costs in all ticks together, and the code against the law."""
@@ -1457,8 +1427,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
             scheme.step(total, added, tick, _rank(len(total)), source)
         return source
 
-    # ---- statistical -----------------------------------------------------------------------------------------------
-
     def statistical(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code with and without an event at the first tick."""
         yield self._plumbing(histogram)
@@ -1576,8 +1544,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
         streams = stream, stream, [[0, 1], [2]] * 50
         return self.plumbing(partial(_anew, histogram, 40), streams, map(public, ([], [[1]])), wide)
 
-    # ---- coupled ---------------------------------------------------------------------------------------------------
-
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
         rng, most, scheme = np.random.default_rng(4), histogram.most_items, histogram.scheme
@@ -1608,8 +1574,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
         declared = math.sqrt((12 if most is None else most) * levels) * SLACK
         what = "l2-change of the nodes" if tree else "l2-change of a tick's counts"
         yield largest("coupled", what, declared, map(moved, range(pairs)))
-
-    # ---- sabotage --------------------------------------------------------------------------------------------------
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
         """Less noise, lower cuts, choices that are not paid for: changes of the scheme; and what is drawn again."""
@@ -1819,7 +1783,6 @@ def _events_move(most: int | None, known: bool) -> tuple[int, int]:
 
 
 # ---- people ----------------------------------------------------------------------------------------------------------
-
 
 Rows = Sequence[tuple[int, int]]  # people and items, of one tick
 _ITEMS = 12

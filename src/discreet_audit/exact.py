@@ -125,7 +125,6 @@ class WeakenedSource(RandomSource):
 
 # ---- laws, branch by branch ------------------------------------------------------------------------------------------
 
-
 K = TypeVar("K", bound=Hashable)
 L = TypeVar("L")
 Branches = tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]

@@ -51,10 +51,9 @@ from discreet_audit.exact import (
     ratio_loss,
     worst_pair,
 )
-from discreet_audit.statistical import ScoredPair, measure
+from discreet_audit.statistical import proved
 
 # ---- exact laws ------------------------------------------------------------------------------------------------------
-
 
 Input = tuple[int, ...]
 Cells = npt.NDArray[np.int64]
@@ -260,16 +259,7 @@ def other_scales(protocol: Any) -> int:
 
 # ---- the checks ------------------------------------------------------------------------------------------------------
 
-
 Laws = Callable[[Any, Effort], Iterator[Finding]]
-
-
-def an_item_replaced(
-    run: Callable[[Any], Any], first: Any, second: Any, score: Callable[[Any], float], epsilon: float, effort: Effort
-) -> Finding:
-    """Messages of the compiled code with fresh noise, of two inputs that differ in one item."""
-    bound = measure(run, ScoredPair("an item replaced", first, second, score), 0.0, effort.runs)
-    return Finding("statistical", "an item replaced", "epsilon", epsilon, max(bound, 0.0), 1)
 
 
 # ---- coupled: what neighbours send with equal randomness -------------------------------------------------------------
@@ -338,7 +328,8 @@ class MessageAudit(Audit):
 
         apart = (n for n in range(64) if encode([0], n, seeded_source(1)) != encode([1], n, seeded_source(1)))
         number = next(apart, 0)
-        yield an_item_replaced(lambda items: encode(items, number), [0], [1], score, small.epsilon, effort)
+        run, claimed = lambda items: encode(items, number), (small.epsilon, 0.0)
+        yield proved("an item replaced", claimed, ([0], [1]), run, score, effort.runs)
 
     def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
@@ -523,7 +514,6 @@ row(
 # which is as likely for both. Else it says nothing. What a batch shows is how many of its reports are in each case, so
 # its exact law is a sum over few counts, for every number of others with the second item.
 
-
 BatchLaw = dict[tuple[int, ...], float]
 
 
@@ -619,8 +609,8 @@ class ShuffledAudit(Audit):
             first, second = listener.estimate([0, 1]).values
             return float(first - second)
 
-        bound = measure(seen, ScoredPair("one report", 0, 1, lambda score: score), shuffled.delta, effort.runs // 4)
-        yield Finding("statistical", "one report of a batch replaced", "epsilon", epsilon, max(bound, 0.0), 1)
+        claimed, runs = (epsilon, shuffled.delta), effort.runs // 4
+        yield proved("one report of a batch replaced", claimed, (0, 1), seen, float, runs)
 
     def coupled(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
         """The same reports in another order give the same state; between two looks there is nothing, or a batch."""
@@ -693,7 +683,6 @@ row(
 # The law of a transcript is read from the code. It runs with noise that is zero, and what it drew is written down: the
 # cells are then those without noise, and the scale of each is known. Discrete Laplace noise of scale s on a cell that
 # two inputs move by d loses exactly d/s, answers lose what their probabilities say, and independent parts add up.
-
 
 _WRITTEN_OUT = (IndependentSketches, MergedSketch, HadamardResponse)  # whose law is read from what the code draws
 _LONGEST = 2**16  # steps of a stream that is run as it is
@@ -917,9 +906,8 @@ class StreamAudit(Audit):
                 answer = math.log(chances[0] / chances[1])
             return float(self.likelihood(stream, packet, laws[0]) - self.likelihood(stream, packet, laws[1])) + answer
 
-        yield an_item_replaced(
-            lambda given: _sent(stream, given, system_source()), one, two, score, stream.epsilon, effort
-        )
+        run = lambda given: _sent(stream, given, system_source())  # noqa: E731
+        yield proved("an item replaced", (stream.epsilon, 0.0), (one, two), run, score, effort.runs)
 
     def likelihood(self, stream: Any, packet: Packet, law: Transcript) -> float:
         """The logarithm of the probability of what is told of blocks, up to what all laws share."""
@@ -1070,7 +1058,7 @@ class HierarchyAudit(Audit):
             return found
 
         run = lambda item: hierarchy.party(1).encode([item])  # noqa: E731
-        yield an_item_replaced(run, items[0], items[1], score, hierarchy.epsilon, effort)
+        yield proved("an item replaced", (hierarchy.epsilon, 0.0), (items[0], items[1]), run, score, effort.runs)
 
     def coupled(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: whatever the items are, a report goes to the same level and a message has as many cells."""

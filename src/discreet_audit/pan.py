@@ -27,7 +27,6 @@ from discreet_audit.statistical import measure_outputs
 # intrusion, "announce" an intrusion followed by re-randomisation, "output" a release. All states of a small table are
 # enumerated, so the loss of two histories is computed and not estimated.
 
-
 State = Any  # hashable
 Law = dict[State, float]
 Token = int | str
@@ -161,7 +160,8 @@ Seen = dict[tuple[State, ...], dict[tuple[float, ...], float]]
 """By what the looks showed: the mixture of all outputs' values, without their noise."""
 
 
-def _by_looks(model: Model, history: History) -> Seen:
+def by_looks(model: Model, history: History) -> Seen:
+    """What is seen of a history, by what the looks show."""
     kinds = [token for token in history if isinstance(token, str)]
     outputs = [i for i, kind in enumerate(kinds) if kind == "output"]
     looks = [i for i, kind in enumerate(kinds) if kind != "output"]
@@ -174,7 +174,13 @@ def _by_looks(model: Model, history: History) -> Seen:
     return grouped
 
 
-def _loss(first: Seen, second: Seen, scales: tuple[float, ...]) -> float:
+def loss_between(first: Seen, second: Seen, scales: tuple[float, ...]) -> float:
+    """The largest |log ratio| of the probabilities (densities) of anything seen, in one history and in the other.
+
+    With the looks fixed, both are mixtures of products of exp(-|o - v|/s). Along one coordinate, between two of the
+    centres v, such a mixture is a u + b/u in u = exp(o/s), so the ratio is monotone there and constant beyond the
+    outermost: the extremes are at the centres.
+    """
     worst = 0.0
     for shown in first.keys() | second.keys():
         if shown not in first or shown not in second:
@@ -196,19 +202,6 @@ def _loss(first: Seen, second: Seen, scales: tuple[float, ...]) -> float:
     return worst
 
 
-def loss_between(model: Model, first: History, second: History) -> float:
-    """The largest |log ratio| of the probabilities (densities) of anything seen, in one history and in the other.
-
-    With the looks fixed, both are mixtures of products of exp(-|o - v|/s). Along one coordinate, between two of the
-    centres v, such a mixture is a u + b/u in u = exp(o/s), so the ratio is monotone there and constant beyond the
-    outermost: the extremes are at the centres.
-    """
-    kinds = [[token for token in history if isinstance(token, str)] for history in (first, second)]
-    if kinds[0] != kinds[1]:
-        raise ParameterError("the two histories must be looked at in the same way")
-    return _loss(_by_looks(model, first), _by_looks(model, second), model.scales)
-
-
 def histories(frame: History, most: int) -> Iterator[History]:
     """All histories with up to `most` occurrences of element 0 put before each token of the frame."""
     for counts in itertools.product(range(most + 1), repeat=len(frame)):
@@ -226,13 +219,13 @@ def worst_loss(model: Model, frames: Iterable[History], most: int = 2) -> tuple[
     for frame in frames:
         laws: dict[object, tuple[History, Seen]] = {}
         for history in histories(frame, most):
-            seen = _by_looks(model, history)
+            seen = by_looks(model, history)
             same = frozenset(
                 (shown, values, round(p, 14)) for shown, mixture in seen.items() for values, p in mixture.items()
             )
             laws.setdefault(same, (history, seen))
         for (first, one), (second, other) in itertools.combinations(laws.values(), 2):
-            worst = max(worst, (_loss(one, other, model.scales), (first, second)), key=lambda pair: pair[0])
+            worst = max(worst, (loss_between(one, other, model.scales), (first, second)), key=lambda pair: pair[0])
     return worst
 
 
@@ -357,9 +350,14 @@ class PanAudit(Audit):
         if hasattr(estimator, "shift_law"):
             doubled = {"shift_law": lambda self: self.shift_law_at(2 * self.settings.epsilon_state)}
             return half, quieter, twin(estimator, "a shift for twice epsilon", **doubled)
-        printed = twin(estimator, "noise added after rescaling, as printed", noise_scale=_noise_over(_rescaled))
-        coins = twin(estimator, "coins for twice epsilon", response=property(_doubled_response))
-        return printed, half, quieter, coins
+
+        def rescaled(made: Any) -> Fraction:
+            p0, p1 = made.response.after(made.intrusions)
+            return Fraction(1 / (p1 - p0))
+
+        printed = twin(estimator, "noise added after rescaling, as printed", noise_scale=_noise_over(rescaled))
+        doubled_response = property(lambda self: Response.of("tight", 2 * self.settings.epsilon_state))
+        return printed, half, quieter, twin(estimator, "coins for twice epsilon", response=doubled_response)
 
 
 def _differences(first: list[Any], second: list[Any]) -> int:
@@ -390,18 +388,9 @@ def _noise_over(factor: Callable[[Any], Fraction | int]) -> property:
     return property(lambda self: super(type(self), self).noise_scale / factor(self))
 
 
-def _rescaled(estimator: Any) -> Fraction:
-    p0, p1 = estimator.response.after(estimator.intrusions)
-    return Fraction(1 / (p1 - p0))
-
-
 def _quieter(self: Any, source: Any, size: int, read: Any, scale: Any = None) -> Any:
     """The right scale everywhere but where the noise is drawn."""
     return super(type(self), self).counted(WeakenedSource(source, 2), size, read, scale)
-
-
-def _doubled_response(self: Any) -> Response:
-    return Response.of("tight", 2 * self.settings.epsilon_state)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

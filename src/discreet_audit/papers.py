@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -148,7 +148,6 @@ row(
 )
 
 # ---- heavy hitters from a frequency oracle that the user brings: whether it keeps to what it states, too -------------
-
 
 Cells = npt.NDArray[np.int64]
 
@@ -307,7 +306,6 @@ row(
 
 # ---- the inner-product counter: the law of its state at every moment, over all outcomes of its coins -----------------
 
-
 _LENGTH = 2
 # Three participants vote (the positions are public), then one brings a vector.
 _POSITIONS = (0, 1, 1)
@@ -331,10 +329,6 @@ def _seen(counter: InnerProductCounter, inputs: Inputs, source: RandomSource) ->
     return (*seen, made.to_bytes(), made.release().value)
 
 
-def _seen_loss(one: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
-    return max(abs(math.log(p / other[seen])) if seen in other else math.inf for seen, p in one.items())
-
-
 class _InnerProductAudit(Audit):
     def structure(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """One participant has one answer, in one count."""
@@ -349,7 +343,7 @@ class _InnerProductAudit(Audit):
     def exact(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
         pairs = [pair for pair in combinations(_INPUTS, 2) if sum(a != b for a, b in zip(*pair, strict=True)) == 1]
-        worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0).mass, _seen_loss)
+        worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0), ratio_loss)
         claimed = counter.epsilon * SLACK
         yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
 
@@ -541,20 +535,14 @@ class CounterStreamAudit(StreamAudit):
 
     def twins(self, stream: Any) -> Sequence[Twin]:
         """Those of all streams, and noise for fewer counters or items than there are."""
-        twins = [*super().twins(stream)]
+        right, twins = MergedMisraGriesStream, [*super().twins(stream)]
+        less_by_one = lambda self, level: right.sensitivity(self, level) - 1  # noqa: E731
+        only_there = lambda self, kept, block, source: right.release(self, kept, block, OnlyThere(source))  # noqa: E731
         if max(stream.shape.sensitivities) > 2:
             twins.append(twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2))
-        twins.append(twin(stream, "noise for an item left out", sensitivity=_less_by_one))
-        twins.append(twin(stream, "no noise on the other items of the universe", release=_only_there))
+        twins.append(twin(stream, "noise for an item left out", sensitivity=less_by_one))
+        twins.append(twin(stream, "no noise on the other items of the universe", release=only_there))
         return twins
-
-
-def _less_by_one(self: Any, level: int) -> int:
-    return MergedMisraGriesStream.sensitivity(self, level) - 1
-
-
-def _only_there(self: Any, summaries: Any, block: Any, source: RandomSource) -> Any:
-    return MergedMisraGriesStream.release(self, summaries, block, OnlyThere(source))
 
 
 @lru_cache(maxsize=1024)
@@ -576,7 +564,6 @@ row(
 
 
 # ---- what the papers' versions lose as printed, beside what ours lose: `discreet audit --corrections` ----------------
-
 
 LOOKS: list[History] = [("look", "output"), ("output", "look")]
 

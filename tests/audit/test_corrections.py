@@ -22,6 +22,7 @@ def found():
 
 
 def test_the_literal_versions_are_caught_and_ours_pass(found):
+    assert len(found) == 30
     for correction in found:
         assert correction.kind in ("privacy", "misuse", "number", "waste"), correction
         if correction.kind == "waste":

@@ -14,11 +14,17 @@ from tests.reference import printed
 import discreet as dc
 from discreet.pan.responses import ONE, Response
 from discreet.pan.window import Window
-from discreet_audit.pan import Model, bit_cell, joint_law, loss_between, models_of, worst_loss
+from discreet_audit import pan
+from discreet_audit.pan import Model, bit_cell, joint_law, models_of, worst_loss
 
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
 WITH_ANOTHER = [("look", 1, "output"), (1, "look", "output")]
 PAN = dc.pan
+
+
+def loss_between(model, first, second):
+    """Of two histories."""
+    return pan.loss_between(pan.by_looks(model, first), pan.by_looks(model, second), model.scales)
 
 
 def density(**options):

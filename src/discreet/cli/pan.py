@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,16 @@ def pan() -> None:
     """
 
 
+def _items(source: Source, files: tuple[str, ...], peek: bool) -> Callable[[Any], None]:
+    read = source.items(files, peek=peek) if files else None
+
+    def feed(estimator: Any) -> None:
+        for items in read(getattr(estimator, "universe", None)) if read is not None else ():
+            estimator.update(items)
+
+    return feed
+
+
 @dataclass(frozen=True)
 class PanCommand:
     """An estimator on the command line."""
@@ -44,6 +56,10 @@ class PanCommand:
     needed: tuple[str, ...] = ()  # those without which nothing can start
     asked: tuple[str, ...] = ()  # those that a release may say, of a state that does not depend on them
     sampled: bool = True  # whether it holds entries for a sample of a universe
+    package: str = "discreet.pan"
+    planned: bool = True  # whether releases and announced intrusions are paid for beforehand
+    read: tuple[str, ...] = ()  # options that say what else is read
+    reads: Callable[..., Callable[[Any], None]] = _items  # from source, files, peek and these: what feeds the estimator
 
 
 KINDS = (
@@ -97,24 +113,38 @@ KINDS = (
         (option("-k --k", "Occurrences are counted modulo k.", int),),
         needed=("k",),
     ),
+    PanCommand(
+        "inner-product",
+        "InnerProductCounter",
+        pan_product.HELP,
+        pan_product.OPTIONS,
+        needed=("length",),
+        sampled=False,
+        package="discreet.published",
+        planned=False,
+        read=("votes",),
+        reads=pan_product.votes_and_vectors,
+    ),
 )
 
 _SAMPLED = (
     options.universe("All elements that may occur", " (empty lines are left out)"),
     option("--sample-size", "How many elements get an entry; by default 100,000.", int),
 )
-_EVERY = (
-    option(
-        "--epsilon",
-        "The whole budget: one look at the state, and all releases. Smaller is stronger; 1 is a common limit.",
-        float,
-    ),
+_EPSILON = option(
+    "--epsilon",
+    "The whole budget: one look at the state, and all releases. Smaller is stronger; 1 is a common limit.",
+    float,
+)
+_PLANNED = (
     option("--releases", "How many releases epsilon covers; by default 1.", int),
     option("--announced-intrusions", "How many announced intrusions epsilon covers; by default 0.", int),
+)
+_EVERY = (
     option("--confidence", "Of the interval; by default 0.95.", float),
+    option("--state", "Keep the state in this file: it is made, or continued. Safe to keep.", options.PATH),
 )
 _USE = (
-    option("--state", "Keep the state in this file: it is made, or continued. Safe to keep.", options.PATH),
     flag("--release", "With --state: also publish an estimate, from one of the planned releases."),
     flag("--announce-intrusion", "The state was seen: re-randomise it before anything is read."),
 )
@@ -126,12 +156,13 @@ def _run(
     source: Source,
     state: Path | None,
     release: bool,
-    announce_intrusion: bool,
     as_json: bool,
     paying: Paying,
+    announce_intrusion: bool = False,
     **parameters: Any,
 ) -> None:
     """Make or load the estimator, feed it, write the state, print the release."""
+    also = {name: parameters.pop(name) for name in kind.read}
     asked = {name: value for name, value in parameters.items() if value is not None}
     if "universe" in asked:
         from discreet.events.literals import universe_written
@@ -153,7 +184,7 @@ def _run(
             _check_start(kind, asked, publishes)
         question = {name: asked.pop(name) for name in kind.asked if publishes and data is not None and name in asked}
         # Raw rows are in memory as briefly as can be: before a state only if a mistake in them would cost a charge.
-        read = source.items(files, peek=data is None and paying.payer is not None) if files else None
+        feed = kind.reads(source, files, data is None and paying.payer is not None, **also)
         begun = "a state was charged and nothing was released"
         with uninterrupted(f"{begun}; it goes on from its file" if kept else begun) if paying.payer else nullcontext():
             estimator = _estimator(kind, data, asked, question, paying)
@@ -161,14 +192,13 @@ def _run(
                 kept.replace(estimator.to_bytes(), erase=True)  # with its charge, before it sees any data
         if announce_intrusion:
             estimator.announce_intrusion()
-        for items in read(getattr(estimator, "universe", None)) if read is not None else ():
-            estimator.update(items)
+        feed(estimator)
         with uninterrupted(last=True):
             estimate = estimator.release(**question) if publishes else None
             if kept is not None:
                 kept.replace(estimator.to_bytes(), erase=True)
             if estimate is not None:
-                _show(kind, estimate, estimator.options["confidence"], as_json)
+                _show(kind, estimator, estimate, as_json)
 
     if state is None:
         return work(None)
@@ -194,9 +224,7 @@ def _estimator(
     kind: PanCommand, data: bytes | None, asked: dict[str, Any], question: dict[str, Any], paying: Paying
 ) -> Any:
     """The estimator of a state, which can answer the question, or a new one: charged before it is drawn."""
-    import discreet.pan
-
-    estimator = getattr(discreet.pan, kind.estimator)
+    estimator = getattr(import_module(kind.package), kind.estimator)
     if data is not None:
         if paying.given_id is not None:
             raise ParameterError("--charge-id names the charge that begins a state: leave it out")
@@ -207,7 +235,8 @@ def _estimator(
         for name, value in asked.items():
             if value != stored[name]:
                 raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
-        made.question(**question)  # before anything is read
+        if kind.asked:
+            made.question(**question)  # before anything is read
         # Only now: a ledger that did not pay for the state is charged.
         return made if paying.payer is None else estimator.from_bytes(data, ledger=paying.payer)
     budget = options.budget_of(asked["epsilon"])
@@ -217,24 +246,27 @@ def _estimator(
     return made
 
 
-def _show(kind: PanCommand, estimate: Any, confidence: float, as_json: bool) -> None:
+def _show(kind: PanCommand, estimator: Any, estimate: Any, as_json: bool) -> None:
     from discreet.releases.formats import describe_estimate, estimate_table
 
+    confidence, voted = estimator.options["confidence"], pan_product.voted(estimator)
     if as_json:
-        told = {**describe_estimate(estimate, confidence), "version": __version__}
+        told = {**describe_estimate(estimate, confidence), **voted, "version": __version__}
         print(json.dumps({"estimator": kind.estimator, **told}))
     else:
         sys.stdout.write(estimate_table(kind.estimator, estimate, confidence, table_width()))
+        sys.stdout.writelines(f"The vector that was voted: {vector}\n" for vector in voted.values())
 
 
 def _add(kind: PanCommand) -> None:
     run = options.text_format("the estimate")(options.quiet(partial(_run, kind)))
     run = options.paying_by_name(run)
-    run = options.takes(*kind.own, *(_SAMPLED if kind.sampled else ()), *_EVERY, *_USE)(run)
+    sampled, planned = _SAMPLED if kind.sampled else (), (_EPSILON, *_PLANNED) if kind.planned else ()
+    use = _USE if kind.planned else (pan_product.RELEASE,)
+    run = options.takes(*kind.own, *sampled, *planned, *_EVERY, *use)(run)
     run = options.files(help="Files or patterns; '-' is standard input. None: the state alone.")(options.reading()(run))
     pan.command(kind.command, help=kind.help)(run)
 
 
 for _kind in KINDS:
     _add(_kind)
-pan.add_command(pan_product.command)

@@ -139,6 +139,16 @@ class InnerProductCounter:
         return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
 
     @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with besides the length and the source."""
+        return {"budget": Budget(self._epsilon), "confidence": self._confidence}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its own parameters."""
+        return {"length": self._length}
+
+    @property
     def length(self) -> int:
         """Of the vectors."""
         return self._length
