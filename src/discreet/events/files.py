@@ -64,7 +64,7 @@ class Files(Events):
         self.encoding = None if encoding is None else encoding_named(encoding)
         self.lookup: Lookup | None = None
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
-        self.one_pass: OnePass | None = None  # while several counts share one
+        self.passes: list[OnePass] = []  # that several counts share, while they do; copies know it, too
 
     def with_lookup(self, lookup: Lookup) -> Files:
         if isinstance(self.query, Whole):
@@ -253,7 +253,7 @@ class FileRows(Rows):
             for arrays in self._query.result(self._names):
                 yield "the result of the query", arrays
             return
-        shared = None if self._all.one_pass is None else self._all.one_pass.of(self)
+        shared = self._all.passes[0].of(self) if self._all.passes else None
         if shared is not None:
             yield from shared
             return
@@ -275,7 +275,7 @@ class FileRows(Rows):
         if self.keys is not None and self.keys.time is not None:
             numbers.append(self._names.index(self.keys.time))
         alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
-        alone = alone and self._query is None and self._wanted.universe is None and self._all.one_pass is None
+        alone = alone and self._query is None and self._wanted.universe is None and not self._all.passes
         reads = list(self._names if bound is None else bound.reads)
         return _Reading(bound, reads, numbers, alone and not self.as_read)
 

@@ -183,10 +183,10 @@ def one_pass(files: Any, counts: Sequence[Callable[[], T]]) -> list[T]:
     """What the counts return; those of files share one pass over them, where their format can be shared."""
     from discreet.events.files import Files
 
-    if not isinstance(files, Files) or len(counts) < 2 or files.one_pass is not None or files.query is not None:
+    if not isinstance(files, Files) or len(counts) < 2 or files.passes or files.query is not None:
         return [count() for count in counts]
-    files.one_pass = OnePass(files, len(counts))
+    files.passes.append(OnePass(files, len(counts)))
     try:
-        return files.one_pass.run(counts)
+        return files.passes[0].run(counts)
     finally:
-        files.one_pass = None
+        files.passes.clear()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._bars import amount, between, interval_bar, reach
 from discreet.releases.explain import explanation, factor_of, spent
 from discreet.releases.html import as_html
+from discreet.releases.labels import readable
 from discreet.releases.line_chart import Point, line_chart
 from discreet.releases.quantile_list import figure
 from discreet.releases.release import Release
@@ -101,15 +102,35 @@ def _answer(report: ReportRelease, part: ReportPart) -> str:
             f'<div class="number">{amount(answer.value)}</div><div class="bar">{bar}</div>'
             f'<div class="quiet">{between_}</div>'
         )
-    if hasattr(answer, "quantiles"):
-        rows = "".join(
-            f'<tr><td>{_share(row.quantile)}</td><td class="n"><b>{figure(row.value)}</b></td>'
-            f'<td class="n">{figure(row.lower)} to {figure(row.upper)}</td></tr>'
-            for row in answer
-        )
-        head = '<tr><th>share</th><th class="n">value</th><th class="n">interval</th></tr>'
-        return f'<table class="plain"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+    if hasattr(answer, "cells"):
+        return _estimates(answer)
     return str(answer._repr_html_())
+
+
+def _estimates(answer: Any) -> str:
+    """Estimates one below the other: keys, a bar where values are numbers, value, interval."""
+    rows = answer.cells
+    plain = all(isinstance(number, (int, float)) for row in rows for number in row[-3:])
+    right = reach([row[-3] for row in rows], [row[-1] for row in rows]) if plain else 1.0
+    body, before = [], ()
+    for *keys, value, lower, upper in rows:
+        told = ["" if keys[:-1] and key == old else _key(name, key) for name, key, old in
+                zip(answer.names, keys, before or [None] * len(keys), strict=True)]  # fmt: skip
+        before = (*keys[:-1], None)
+        bar = f'<td style="width:16em">{interval_bar(value, lower, upper, right)}</td>' if plain else ""
+        between_ = between(lower, upper) if plain else f"{figure(lower)} to {figure(upper)}"
+        body.append(
+            f"<tr>{''.join(f'<td><bdi>{html.escape(each)}</bdi></td>' for each in told)}{bar}"
+            f'<td class="n"><b>{figure(value)}</b></td><td class="n">{html.escape(between_)}</td></tr>'
+        )
+    head = "".join(f"<th>{html.escape(readable(name))}</th>" for name in answer.names)
+    head += f'{"<td></td>" if plain else ""}<th class="n">value</th><th class="n">interval</th>'
+    notes = "".join(f"<p>{html.escape(text)}</p>" for text in answer.notes()) if hasattr(answer, "notes") else ""
+    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>{notes}'
+
+
+def _key(name: str, key: Any) -> str:
+    return _share(key) if name == "quantile" and isinstance(key, float) else readable(key)
 
 
 def _share(quantile: float) -> str:
@@ -117,15 +138,18 @@ def _share(quantile: float) -> str:
 
 
 def _series(answer: Any, confidence: float) -> dict[str, list[Point]]:
-    """The lines of an answer whose groups are spans of time; none of any other."""
-    if not isinstance(answer, Release) or len(answer.by) != 1:
+    """The lines of an answer whose first groups are spans of time; none of any other."""
+    if isinstance(answer, Release) and answer.by:
+        rows = [(*item, *numbers) for item, *numbers in answer.rows(confidence)]
+    elif hasattr(answer, "cells"):
+        rows = answer.cells
+    else:
         return {}
     found: dict[str, list[Point]] = {}
-    for item, count, lower, upper in answer.rows(confidence):
-        time, *rest = item if isinstance(item, tuple) else (item,)
-        if not isinstance(time, datetime.date):
+    for time, *rest, value, lower, upper in rows:
+        if not isinstance(time, datetime.date) or not isinstance(value, (int, float)):
             return {}
-        found.setdefault(" · ".join(map(str, rest)), []).append(Point(time, count, lower, upper))
+        found.setdefault(" · ".join(map(readable, rest)), []).append(Point(time, value, lower, upper))
     return found
 
 
@@ -139,7 +163,7 @@ def _asked(part: ReportPart) -> str:
         "count": "How many people there are" if said.get("user") else "How many rows there are",
         "distinct": f"How many different values {' and '.join(map(str, names))} has",
         "histogram": f"How often every listed value of {' and '.join(map(str, names))} occurs",
-        "quantiles": f"How {' and '.join(map(str, names))} is distributed",
+        "quantiles": f"Below which values of {' and '.join(map(str, names))} shares of the data lie",
     }.get(str(said["kind"]), f"The {said['kind']} of {' and '.join(map(str, names))}")
     if said["kind"] == "distinct" and names and names[0] == said.get("user"):
         what = "How many people there are"

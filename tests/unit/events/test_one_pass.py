@@ -87,7 +87,7 @@ def test_every_count_sees_what_it_sees_alone(tmp_path, opened, make, name, forma
     together = one_pass(files, [partial(seen, each) for each in rows])
     assert [flat(each) for each in together] == [2 * each for each in alone]
     assert opened == [str(path)] * 2  # two files, each once
-    assert files.one_pass is None
+    assert not files.passes
 
 
 def test_bad_rows_are_bad_for_all(tmp_path):
