@@ -37,6 +37,9 @@ from discreet.events.keys import Keys, Layout
 from discreet.events.tables import events_of
 from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
+from discreet.questions import Count, Distinct, Histogram
+from discreet.questions.data import data_of
+from discreet.questions.report import Report
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries.combinations import Combinations
@@ -355,6 +358,107 @@ class UniverseAudit(ShiftAudit):
         return twins
 
 
+class ReportAudit(ShiftAudit):
+    """Several answers about one table: what all their noise together loses."""
+
+    more = "one row or person more"
+
+    def neighbours(self, mechanism: Report) -> tuple[Any, Any, Callable[[Any], float]]:
+        """A table, and the same without the one person who has everything, or without one row."""
+        rows = [(f"p{number}", "a") for number in range(20)] + [("one", item) for item in _LISTED]
+        fewer = rows[:-1] if mechanism.user is None else rows[:20]
+        tables = [{"who": [who for who, _ in some], "item": [item for _, item in some]} for some in (rows, fewer)]
+        return tables[0], tables[1], lambda drawn: float(sum(map(_number_of, drawn)))
+
+    def structure(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
+        """Shares, in parts of the budget, as exact fractions."""
+        yield largest("structure", "shares add up", 1, [float(sum(mechanism.shares))], "share")
+
+    def exact(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
+        """The noise that all questions ask for, of one law each, composed: epsilons and rhos add up."""
+        source = ScriptedSource()
+        _drawn(mechanism, self.neighbours(mechanism)[0], source)
+        changes = [getattr(each, "max_items", None) or 1 for each in mechanism.questions.values()]
+        budget, draws = mechanism.budget, list(zip(source.draws, changes, strict=True))
+        rho = sum(many / (2.0 * float(draw.scale) ** 2) for draw, many in draws if draw.law == "gaussian")
+        epsilon = sum(many / float(draw.scale) for draw, many in draws if draw.law == "laplace")
+        yield from _composed(budget, epsilon, rho)
+
+    def statistical(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
+        source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
+        made = [(way, way.count()) for way in (_way(mechanism, table) for table in (first, second))]
+        draw = lambda counted: counted[0].draw(counted[1], source)  # noqa: E731
+        yield proved(self.more, claim(mechanism), (made[0], made[1]), draw, score, effort.runs)
+
+    def coupled(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
+        """With the same noise one person moves each answer by no more than its question says."""
+        tables = self.neighbours(mechanism)[:2]
+        allowed = [getattr(each, "max_items", None) or 1 for each in mechanism.questions.values()]
+
+        def broken(seed: int) -> bool:
+            one, two = (map(_number_of, _drawn(mechanism, table, seeded_source(seed))) for table in tables)
+            return any(abs(a - b) > most for a, b, most in zip(one, two, allowed, strict=True))
+
+        yield violations("coupled", "one unit moves the answers", map(broken, range(5)))
+
+    def twins(self, mechanism: Report) -> Sequence[Twin]:
+        """The whole budget for every question, and budgets of twice the size."""
+        ways = Report.ways
+        whole = tuple(Fraction(1) for _ in mechanism.questions)
+        twice = _times(mechanism.budget, 2.0)
+        return [
+            twin(mechanism, "every question has the whole budget", shares=whole),
+            twin(mechanism, "twice the budget", ways=lambda self, data, budget: ways(self, data, twice)),
+        ]
+
+
+_LISTED = [f"i{number}" for number in range(60)]
+
+
+def _times(budget: Budget, factor: float) -> Budget:
+    if budget.rho is not None:
+        return Budget.zcdp(factor * budget.rho)
+    assert budget.epsilon is not None
+    return Budget(factor * budget.epsilon, budget.delta)
+
+
+def _way(report: Report, table: Any) -> Any:
+    return report.way(data_of(table), report.budget)
+
+
+def _drawn(report: Report, table: Any, source: Any) -> Any:
+    """A report's answers, as its way draws them."""
+    way = _way(report, table)
+    return way.draw(way.count(), source)
+
+
+def _number_of(answer: Any) -> float:
+    return float(answer.value if hasattr(answer, "value") else answer.counts.sum())
+
+
+def _composed(budget: Budget, epsilon: float, rho: float) -> Iterator[Finding]:
+    """What noise of both laws loses together, against a budget: of Gaussian noise by its exact delta."""
+    what = "all questions together"
+    if budget.rho is not None:
+        yield Finding("exact", what, "rho", budget.rho * _ROUNDED, rho + epsilon**2 / 2.0)
+    elif rho == 0.0:
+        yield Finding("exact", what, "epsilon", float(budget.epsilon or 0.0) * _ROUNDED, epsilon)
+    else:
+        left = float(budget.epsilon or 0.0) - epsilon
+        yield Finding("exact", what, "delta", budget.delta, _gaussian_delta(left, math.sqrt(2.0 * rho)))
+
+
+def _reports() -> tuple[Report, ...]:
+    """Laplace noise; rhos; a pool of Gaussian noise beside a count."""
+    lists = {name: Histogram(column="item", universe=_LISTED, max_items=60) for name in ("one", "two")}
+    return (
+        Report({"rows": Count(), "values": Distinct(column="item")}, _PURE, shares=[0.25, 0.75]),
+        Report([Count(), Distinct(column="who")], _RHO, user="who"),
+        Report({**lists, "people": Count()}, Budget(1.0, 0.02), user="who", shares=[0.4, 0.4, 0.2]),
+    )
+
+
+row(Report, _reports, ReportAudit())
 row(
     NoisyCount,
     lambda: (

@@ -33,7 +33,7 @@ from discreet.privacy.calibration.zcdp import pure_rho, zcdp_rho
 from discreet.privacy.checks import probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
-from discreet.questions.question import Question, Way, Worded, unit_kind
+from discreet.questions.question import PERSON, ROW, Question, Way, Worded, unit_kind
 from discreet.questions.words import from_text, plain, share, word, words_of
 
 if TYPE_CHECKING:
@@ -131,6 +131,14 @@ class Report(Worded):
     def columns(self) -> dict[str, Any]:
         """The column of the people."""
         return {} if self.user is None else {"user": self.user}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all answers together promise; they add what they rest on."""
+        many = len(self.questions)
+        name = f"report of {many} question{'s' * (many != 1)}"
+        unit = self.unit or (ROW if self.user is None else PERSON)
+        return Guarantee.of(self.budget, unit, name, "docs/privacy/reports.md")
 
     def _passed_on(self, title: str, question: Question) -> Question:
         """A question with the words that the report says for all."""
@@ -236,7 +244,6 @@ class Report(Worded):
         units = {way.unit for way, _ in ways.values()}
         hides = next(way.hides or way.unit for way, _ in ways.values())
         unit = units.pop() if len(units) == 1 else hides
-        name = f"report of {len(ways)} question{'s' * (len(ways) != 1)}"
 
         def count() -> list[Any]:
             done: list[Callable[[], None]] = []
@@ -260,16 +267,14 @@ class Report(Worded):
                 told = told_of(self.questions[title], data, way)
                 parts.append(ReportPart(title, self.told(title), part, way.draw(counted, source), told))
             assumed = dict.fromkeys(each for part in parts for each in part.answer.guarantee.assumptions)
-            promised = Guarantee.of(
-                budget, hides, name, "docs/privacy/reports.md", assumptions=tuple(assumed), seeded=source.seeded
-            )
+            promised = dataclasses.replace(self.guarantee, unit=hides, assumptions=tuple(assumed), seeded=source.seeded)
             return ReportRelease(self.title, tuple(parts), promised, self.confidence, self.each_confidence)
 
         def close(found: list[Any]) -> None:
             for counted, (way, _) in zip(found, ways.values(), strict=True):
                 way.close(counted)
 
-        return Way(name, unit, count, draw, hides, close=close, cost=composed(list(ways.values())))
+        return Way(self.guarantee.mechanism, unit, count, draw, hides, close=close, cost=composed(list(ways.values())))
 
 
 def _for_several(data: Any) -> Any:
