@@ -9,6 +9,8 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.places import QUESTIONS, check
+from tests.places import table as places_table
 
 import discreet as dc
 from discreet.noise import seeded_source
@@ -75,12 +77,39 @@ def test_the_answer_is_that_of_one_machine(frame, table, ask, words):
     assert asked(ask, frame, words) == asked(ask, table, words)
 
 
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_it_is_answered_or_refused_as_the_page_says(spark, name):
+    check(name, "Spark", {"frame": lambda: spark.createDataFrame(places_table())})
+
+
+def test_columns_of_a_public_table(frame, table):
+    """Its keys are looked up on executors; different values of a column of it may be in any partition."""
+    lookup = {
+        "number": list(range(8)),
+        "kind": [f"kind {i % 3}" for i in range(8)],
+        "weight": [0.5 * i for i in range(8)],
+    }
+    more = {"lookup": lookup, "on": "number"}
+    for ask, words in (
+        (dc.count, {"where": "kind = 'kind 1'"}),
+        (dc.distinct, {"column": "kind"}),
+        (dc.distinct, {"column": "kind", "user": "who", "max_items": 2}),
+        (dc.histogram, {"column": "kind", "universe": ["kind 0", "kind 2"]}),
+        (dc.quantiles, {"column": "weight", "range": (0, 4), "user": "who"}),
+    ):
+        assert asked(ask, frame, {**words, **more}) == asked(ask, table, {**words, **more})
+    top = dc.top_k(frame, 2, dc.Budget(60.0, 1e-6), column="kind", **more)
+    assert sorted(top.items) == ["kind 0", "kind 1"]
+    with pytest.raises(dc.ParameterError, match="user cannot come from the lookup"):
+        dc.quantiles(frame, EPSILON, column="amount", range=(0, 9), user="kind", **more)
+
+
 def test_nobody_is_in_two_parts(spark, table, frame, monkeypatch):
-    """Crowds of a few rows, and more parts than are added up at once: the same answers."""
-    from discreet.engines import _spark_jobs, _spark_rows
+    """Batches of a few rows, and more parts than are added up at once: the same answers."""
+    from discreet.engines import _spark_jobs
 
     monkeypatch.setattr(_spark_jobs, "_PARTITION_BYTES", 1000)  # as many partitions as Spark shuffles with
-    monkeypatch.setattr(_spark_rows, "FAN_IN", 2)
+    monkeypatch.setattr(_spark_jobs, "FAN_IN", 2)
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     given = spark.conf.get(name)
     spark.conf.set(name, "7")

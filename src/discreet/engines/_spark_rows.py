@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -28,6 +29,7 @@ from discreet.engines._spark_sketches import Sketches
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Found, Rows, Wanted
 from discreet.events.columns import kind_of
+from discreet.events.lookup import Lookup
 from discreet.events.tables import Tables
 from discreet.privacy.checks import whole_number
 
@@ -65,6 +67,7 @@ class Frame(Events):
         self.partitions = None if partitions is None else whole_number("partitions", partitions, 1, 2**20)
         self.shuffle_limit = None if shuffle_limit is None else whole_number("shuffle_limit", shuffle_limit, 0)
         given = {"plan": plan, "partitions": partitions, "shuffle_limit": shuffle_limit}
+        self.lookup: Lookup | None = None
         self.described = {name: value for name, value in given.items() if value not in (None, "auto")}
 
     def __repr__(self) -> str:
@@ -82,7 +85,13 @@ class Frame(Events):
 
     @property
     def _here(self) -> Tables:
-        return Tables(self.schema.empty_table())
+        here = Tables(self.schema.empty_table())
+        return here if self.lookup is None else here.with_lookup(self.lookup)
+
+    def with_lookup(self, lookup: Lookup) -> Frame:
+        same = copy(self)
+        same.lookup = lookup
+        return same
 
     def says_lists(self, column: str | None = None) -> bool | None:
         return self._here.says_lists(column)
@@ -130,7 +139,8 @@ class SparkRows(Rows):
 
     def _none_of_them(self) -> Rows:
         """The same rows where there are none: it says what one machine says, from the schema alone."""
-        return tasks.rows_of(self.frame.schema.empty_table(), self._wanted, self._whole)
+        reading = tasks.Reading(self.frame.schema, self._wanted, self._whole, self.frame.lookup)
+        return reading.rows_of(self.frame.schema.empty_table())
 
     def __iter__(self) -> Any:
         raise DataError("this is not counted on Spark: bring the rows to this machine, with dataframe.toArrow()")
@@ -140,10 +150,13 @@ class SparkRows(Rows):
         """The columns that are read, each once, those of the items first."""
         wanted = self._wanted
         asked = [*self._items, *wanted.by, *(name for name in (wanted.user, wanted.value) if name is not None)]
+        names = self.frame.schema.names
         if wanted.where is not None:
-            names = self.frame.schema.names
             reads = [str(name) for name in wanted.where.bound([]).reads]
             asked += [name if name in names else name.partition(".")[0] for name in reads]
+        lookup = self.frame.lookup
+        if lookup is not None:
+            asked = [*(name for name in asked if name not in lookup.columns), lookup.on]
         return list(dict.fromkeys(asked))
 
     @property
@@ -167,7 +180,7 @@ class SparkRows(Rows):
         named = self._named
         frame = self.frame.select(self.frame.columns(named) or [F.lit(True).alias("v0")])
         fields = [self.frame.schema.field(name) for name in named] or [pa.field("row", pa.bool_())]
-        return frame, tasks.Reading(pa.schema(fields), self._wanted, self._whole)
+        return frame, tasks.Reading(pa.schema(fields), self._wanted, self._whole, self.frame.lookup)
 
     def chosen(self, apart: str | None, many: int | None = None) -> tuple[Any, tasks.Reading]:
         """The columns that are read, in partitions that have nothing in common, and how executors read them."""
@@ -175,15 +188,19 @@ class SparkRows(Rows):
         many = many or partitions_for(frame)
         place = {name: f"v{place}" for place, name in enumerate(reading.schema.names)}
         if apart == "user" and self._wanted.user is not None:
+            if self._wanted.user not in place:
+                raise ParameterError("user cannot come from the lookup on Spark: a person's rows are brought together")
             # All rows of a person go to the partition that the person alone decides. There they are sorted by a hash
             # of the person, and those of a person by one of their items: what comes first is up to this person.
             whose = F.col(place[self._wanted.user])
-            which = [F.col(place[name]) for name in (*self._items, *self._wanted.by)]
+            which = [F.col(place.get(name, "v0")) for name in (*self._items, *self._wanted.by)]
             placed = frame.repartition(many, whose).select(F.xxhash64(secret_key(), whose).alias("h"), "*")
             ordered = placed.sortWithinPartitions("h", F.xxhash64(secret_key(), whose, *which))
             return ordered, replace(reading, crowds=True)
         if apart == "item":
             frame = frame.dropDuplicates() if _comparable(reading.schema) else frame
+            if not {*self._items} <= {*place}:  # rows with one item may have different keys in a lookup
+                return frame.repartition(1), reading
             return frame.repartition(many, *(place[name] for name in self._items)), reading
         return frame.coalesce(many), reading
 

@@ -20,6 +20,7 @@ from discreet.engines._spark_jobs import raise_problem
 from discreet.engines.pairs import Pairs
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows, Wanted
+from discreet.events.lookup import Lookup
 from discreet.events.tables import TableRows, Tables
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
@@ -27,7 +28,7 @@ from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGrie
 __all__ = [
     *("HELD", "ITEMS", "PARTS", "AddParts", "CountItems", "CountPart", "Crowds", "FindNames", "HoldMerged"),
     *("HoldShard", "HoldSummed", "Reading", "Recipe", "SketchPart", "added", "listed", "read_items", "reporting"),
-    *("row_of", "rows_of", "written"),
+    *("row_of", "written"),
 ]
 
 ITEMS = {"string": pa.large_string(), "binary": pa.large_binary(), "bigint": pa.int64()}
@@ -73,22 +74,15 @@ def reporting(schema: pa.Schema, batches: Batches, work: Callable[[], Batches]) 
 # ---- questions whose counts add up -----------------------------------------------------------------------------------
 
 
-def rows_of(data: pa.Table | pa.RecordBatchReader, wanted: Wanted, whole: bool) -> Rows:
-    """Rows of a table as one machine reads them; of `whole` ones nothing is asked but how many there are."""
-    events = Tables(data)
-    if whole:
-        return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
-    return events._rows(wanted)
-
-
 @dataclass(frozen=True)
 class Reading:
-    """How executors read rows.
+    """How rows are read: on executors, and on the driver where there are none.
 
     Attributes:
         schema: The columns, as they are called in the data frame.
         wanted: What is asked of them.
         whole: Whether nothing is asked but how many there are.
+        lookup: A public table that has more columns.
         crowds: Whether a hash of the person comes first, and rows are in its order.
         counted: Whether every row stands for so many, as its last column says; then that is its value.
     """
@@ -96,6 +90,7 @@ class Reading:
     schema: pa.Schema
     wanted: Wanted
     whole: bool = False
+    lookup: Lookup | None = None
     crowds: bool = False
     counted: bool = False
 
@@ -103,15 +98,26 @@ class Reading:
         """The rows of a task, all of them or a crowd of people at a time; each is to be gone through."""
         for part in Crowds(batches) if self.crowds else (batches,):
             plain = pa.RecordBatchReader.from_batches(self.schema, map(self._plain, part))
-            yield self._numbered(plain) if self.counted else rows_of(plain, self.wanted, self.whole)
+            yield self._numbered(plain) if self.counted else self.rows_of(plain)
+
+    def rows_of(self, data: pa.Table | pa.RecordBatchReader) -> Rows:
+        """Rows of a table as one machine reads them."""
+        wanted, events = self.wanted, Tables(data)
+        if self.lookup is not None:
+            events = events.with_lookup(self.lookup)
+        if self.whole:
+            return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
+        return events._rows(wanted)
 
     def _numbered(self, plain: pa.RecordBatchReader) -> Rows:
         """Rows with their number, assembled in full also where a summary would look at items by itself."""
-        events, number = Tables(plain), self.schema.names[-1]
-        keyed = events.makes_keys(self.wanted.columns)
-        if self.wanted.where is not None:
-            events = events._where(self.wanted.where)
-        rows = TableRows(events._data, replace(self.wanted, where=None, value=number), keyed)
+        wanted, events = self.wanted, Tables(plain)
+        if self.lookup is not None:
+            events = events.with_lookup(self.lookup)._tables([*wanted.columns, *wanted.by])
+        keyed = events.makes_keys(wanted.columns)
+        if wanted.where is not None:
+            events = events._where(wanted.where)
+        rows = TableRows(events._data, replace(wanted, where=None, value=self.schema.names[-1]), keyed)
         rows._assembler.check_text = True
         return rows
 

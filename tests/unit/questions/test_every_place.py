@@ -1,0 +1,20 @@
+"""docs/questions.md says which question runs where: every cell but those of Spark (tests/spark) is asked here."""
+
+import pytest
+from tests.places import QUESTIONS, check, places, stated
+
+
+@pytest.fixture(scope="module")
+def everywhere(tmp_path_factory):
+    return places(tmp_path_factory.mktemp("places"))
+
+
+def test_the_page_has_every_question_and_place(everywhere):
+    assert list(stated()) == list(QUESTIONS)
+    assert all(list(cells) == [*everywhere, "Spark"] for cells in stated().values())
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_it_is_answered_or_refused_as_the_page_says(everywhere, name):
+    for place, makers in everywhere.items():
+        check(name, place, makers)
