@@ -154,6 +154,9 @@ class SparkRows(Rows):
         if wanted.where is not None:
             reads = [str(name) for name in wanted.where.bound([]).reads]
             asked += [name if name in names else name.partition(".")[0] for name in reads]
+        pairing = getattr(wanted, "pairing", None)
+        if pairing is not None:
+            asked.append(pairing.time)
         lookup = self.frame.lookup
         if lookup is not None:
             asked = [*(name for name in asked if name not in lookup.columns), lookup.on]
@@ -193,7 +196,9 @@ class SparkRows(Rows):
             # All rows of a person go to the partition that the person alone decides. There they are sorted by a hash
             # of the person, and those of a person by one of their items: what comes first is up to this person.
             whose = F.col(place[self._wanted.user])
-            which = [F.col(place.get(name, "v0")) for name in (*self._items, *self._wanted.by)]
+            looked_up = [] if self.frame.lookup is None else [self.frame.lookup.on]
+            items = dict.fromkeys([*self._items, *self._wanted.by, *looked_up])
+            which = [F.col(place[name]) for name in items if name in place]
             placed = frame.repartition(many, whose).select(F.xxhash64(secret_key(), whose).alias("h"), "*")
             ordered = placed.sortWithinPartitions("h", F.xxhash64(secret_key(), whose, *which))
             return ordered, replace(reading, crowds=True)

@@ -20,7 +20,7 @@ from discreet.engines._spark_jobs import raise_problem
 from discreet.engines.pairs import Pairs
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows, Wanted
-from discreet.events.lookup import Lookup
+from discreet.events.lookup import Lookup, of_table
 from discreet.events.tables import TableRows, Tables
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
@@ -113,7 +113,7 @@ class Reading:
         """Rows with their number, assembled in full also where a summary would look at items by itself."""
         wanted, events = self.wanted, Tables(plain)
         if self.lookup is not None:
-            events = events.with_lookup(self.lookup)._tables([*wanted.columns, *wanted.by])
+            events = Tables(of_table(self.lookup, plain, [*wanted.columns, *wanted.by]))
         keyed = events.makes_keys(wanted.columns)
         if wanted.where is not None:
             events = events._where(wanted.where)
