@@ -91,7 +91,8 @@ def _paid(told: dict[str, Any], ledger: Path, account: str) -> dict[str, Any]:
 
     opened = Ledger(ledger)
     payer = opened.account(account)
-    spent = f"{payer.spent()} of {payer.granted}"
+    stands = payer.statement()
+    spent = f"{stands.spent} of {stands.granted}{stands.about and f' about {stands.about}, the most about any day'}"
     try:
         payload = Release.from_json(json.dumps(told)).to_payload()
     except (DiscreetError, ValueError, KeyError, TypeError):

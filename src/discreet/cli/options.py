@@ -112,7 +112,7 @@ class Argument(click.Argument):
 
 _SECTIONS = {
     "Question": (),  # and all that have no other place
-    "Privacy": ("epsilon", "delta", "rho", "ledger", "account", "charge_id"),
+    "Privacy": ("epsilon", "delta", "rho", "ledger", "account", "charge_id", "period", "from", "until"),
     "Input": (
         "input_format",
         "encoding",
@@ -312,6 +312,19 @@ def files(help: str) -> Decorator:
     return takes(Argument("files", help, nargs=-1, metavar="[FILE...]"))
 
 
+ENDS = (
+    option("--from", "First of several days that this is about.", metavar="DAY"),
+    option("--until", "Last of them.", metavar="DAY"),
+)
+
+
+def period_of(period: str | None, first: str | None, last: str | None) -> str | tuple[str, str] | None:
+    """What --period, or --from and --until, say."""
+    if (first is None) != (last is None) or (first is not None and period is not None):
+        raise ParameterError("give --period, or both --from and --until")
+    return period if first is None or last is None else (first, last)
+
+
 def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
     """The value of an option that is given once: click would take the last of several."""
     if len(values) > 1:
@@ -473,6 +486,11 @@ class Paying:
 
         click.get_current_context().with_resource(one_connection())  # until the command has ended
         return Ledger(self.ledger).account(self._account)
+
+    def name(self, charge_id: str | None) -> None:
+        """Call the charge so, where no other name was given and somebody pays."""
+        if self.ledger is not None and self.given_id is None:
+            self.given_id = charge_id
 
     @functools.cached_property
     def charge_id(self) -> str | None:

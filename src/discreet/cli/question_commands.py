@@ -68,7 +68,7 @@ def command_of(name: str) -> click.Command:
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
     gathered = (options.budget, place if kind.only_shown else answer_place, options.paying_by_name)
     asked = [option for each in words for option in options.of_word(each)]
-    parameters = [options.FILES, *asked, *options.READING.values()]
+    parameters = [options.FILES, *asked, *options.ENDS, *options.READING.values()]
     made = options.QuestionCommand(
         name,
         params=[*parameters, *(each for part in gathered for each in part.parameters), options.QUIET, options.HELP_ALL],
@@ -84,10 +84,11 @@ def _run(
     kind: type[Question], budget: Budget, place: Place, paying: Paying, files: tuple[str, ...], **given: Any
 ) -> None:
     """Ask, and publish the answer."""
-    from discreet.questions.answer import answer
+    from discreet.questions.answer import answer, charge_id_of
     from discreet.questions.data import read
     from discreet.releases.payment import Payer
 
+    given["period"] = options.period_of(given["period"], given.pop("from"), given.pop("until"))
     how = {each: given.pop(each) for each in options.READING}
     data = read(
         *files,
@@ -104,6 +105,7 @@ def _run(
     question = kind(**from_text(kind, said))
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
+    paying.name(charge_id_of(question, data, budget))
     lists = (said[name] for name in ("groups", "universe", "lookup") if name in said)
     place.check(lambda: [*data.kept(), paying.ledger, *lists])
 

@@ -52,7 +52,7 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
 
     All answers are charged at once. The page stands alone: it needs no network, and can be printed or mailed.
     """
-    from discreet.questions.answer import answer
+    from discreet.questions.answer import answer, charge_id_of
     from discreet.questions.data import read
     from discreet.questions.report import read_report
     from discreet.releases.payment import Payer
@@ -68,6 +68,7 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
         return
     if place.written_as == "csv" and place.output is None:
         raise ParameterError("csv has a file for every question: give --output, such as report.csv")
+    paying.name(charge_id_of(asked, data, asked.budget))
     place.check(lambda: [*data.kept(), paying.ledger, definition])
 
     def draw(reading_is_over: Any) -> Any:

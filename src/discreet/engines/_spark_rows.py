@@ -103,6 +103,11 @@ class Frame(Events):
         return SparkRows(self, Wanted(**rules), whole=True)
 
     def _rows(self, wanted: Wanted) -> SparkRows:
+        if wanted.pairing is not None:
+            raise ParameterError(
+                "person-days are not counted on Spark: hide whole people (unit person), or write the columns to Parquet "
+                "and ask the question of that"
+            )
         return SparkRows(self, wanted)
 
     def columns(self, names: Sequence[str]) -> list[Any]:

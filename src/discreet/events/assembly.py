@@ -26,7 +26,7 @@ from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of, skip_nulls
-from discreet.events.times import NOT_A_TIME, whole_seconds
+from discreet.events.times import NOT_A_TIME, pair_keys, whole_seconds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from discreet.events.keys import Keys
     from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
-    from discreet.events.times import Every
+    from discreet.events.times import Every, Pairing
 
 __all__ = ["Assembler", "Events", "Rows", "Wanted", "Whole"]
 
@@ -76,6 +76,8 @@ class Wanted:
         times: Whether these numbers are times, as whole seconds from 1970: dates, timestamps, ISO 8601 or seconds.
         plain: Whether items of types that no summary knows are refused.
         universe: Items of files are written as its elements are: numbers in text are text. What cannot be is left out.
+        pairing: A pair of person and span of time takes the place of the person.
+        of_people: Whether the items are people.
     """
 
     columns: tuple[str, ...] = ()
@@ -92,6 +94,8 @@ class Wanted:
     times: bool = False
     plain: bool = False
     universe: Any = None
+    pairing: Pairing | None = None
+    of_people: bool = False
 
     def __post_init__(self) -> None:
         skip_nulls(self.nulls)
@@ -101,8 +105,11 @@ class Wanted:
         for name in named:
             if not isinstance(name, str) or item_of(name) is None:
                 raise ParameterError("the name of a column must be text (Unicode, without lone surrogates)")
+        moments = self.by[:1] if self.every is not None else self.columns if self.times else ()
+        if self.pairing is not None and self.pairing.time not in moments:
+            named.append(self.pairing.time)
         if len({*named}) < len(named):
-            raise ParameterError("the columns of groups, items, users and values must be different columns")
+            raise ParameterError("the columns of groups, items, users, values and times must be different columns")
         if self.plain and len(self.columns) > 1:
             raise ParameterError("column must be the name of one column")
         if self.numbers and (len(self.columns) > 1 or self.value is not None or self.by):
@@ -200,10 +207,14 @@ class Rows:
     @property
     def remarks(self) -> list[str]:
         """What was left out, for the operator, who has the data. NOT PRIVATE."""
-        if not self.bad_rows:
-            return []
-        told = f"{self.bad_rows:,} rows could not be read and were left out (not private: for your eyes alone)"
-        return [told] if self.first_bad_row is None else [told, f"the first of them is in {self.first_bad_row}"]
+        told, alone = [], "(not private: for your eyes alone)"
+        if self._assembler.outside:
+            told.append(f"{self._assembler.outside:,} rows are not of the period and were left out {alone}")
+        if self.bad_rows:
+            told.append(f"{self.bad_rows:,} rows could not be read and were left out {alone}")
+        if self.bad_rows and self.first_bad_row is not None:
+            told.append(f"the first of them is in {self.first_bad_row}")
+        return told
 
     @property
     def of_people(self) -> bool:
@@ -348,6 +359,7 @@ class Assembler:
         check_text: Whether the reader has not made sure yet that text is UTF-8.
         longest: How many bytes an item may have.
         times: Whether values are times.
+        outside: How many rows were left out because they are not of the period. NOT PRIVATE.
         bad_rows: How many rows were left out. NOT PRIVATE.
         first_bad: Where the first of them was, if that is known. NOT PRIVATE.
         line_of: The line of a row of the next batch, where the reader reads lines.
@@ -357,11 +369,29 @@ class Assembler:
         self.names = names
         self.keys: Keys | None = None
         self.has_schema, self.check_text, self.longest = True, False, DEFAULT_MAX_KEY_BYTES
-        self.times, self.bad_rows = False, 0
+        self.times, self.bad_rows, self.outside = False, 0, 0
+        self._pairing: Pairing | None = None
+        self._places: tuple[int, int | None, bool] = (0, None, False)  # of the time, of the people, and of it alone
         self.first_bad: str | None = None
         self.line_of: Callable[[int], int] | None = None
         self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
         self._kind: str | None = None
+
+    def pair(self, wanted: Wanted, names: Sequence[Any]) -> list[Any]:
+        """The columns to read, with that of times where spans of time are told apart: the last, unless it is there."""
+        if wanted.pairing is None:
+            return list(names)
+        self._pairing, time = wanted.pairing, wanted.pairing.time
+        alone = time not in names
+        read = [*names, time] if alone else list(names)
+        whose = read.index(wanted.user) if wanted.user is not None else 0 if wanted.of_people else None
+        self._places = read.index(time), whose, alone
+        return read
+
+    @property
+    def time_place(self) -> int | None:
+        """Where the column of times is that spans are told apart by."""
+        return None if self._pairing is None else self._places[0]
 
     def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
         """Some rows are bad, for a reason that tells nothing about what is in them; the first of them in this line."""
@@ -373,6 +403,8 @@ class Assembler:
 
     def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The rows of these columns that are items (and users, and values), from a source of this name."""
+        if self._pairing is not None:
+            arrays = self._paired(arrays, self._pairing, source)
         if self.keys is not None and self.keys.needed(arrays[0].type):
             if self._kind is not None:
                 raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
@@ -398,6 +430,33 @@ class Assembler:
                 self._found_nulls(1, source)
                 batch = batch.set_column(0, "item", without_null_elements(lists))
         return batch
+
+    def _paired(self, arrays: tuple[pa.Array, ...], pairing: Pairing, source: str) -> tuple[pa.Array, ...]:
+        """The columns of the rows of the period, with pairs of a span and a person in place of people.
+
+        A row is of one span, which its own time decides, so it is in one pair.
+        """
+        place, whose, alone = self._places
+        spans, good = pairing.spans(arrays[place], source)
+        arrays = arrays[:place] + arrays[place + 1 :] if alone else arrays
+        there = np.asarray(spans.is_valid())
+        if not there.all():
+            self._found_nulls(1, source, lambda: int(np.argmin(there)))
+        text = None if whose is None else readable(arrays[whose], None, self.check_text)
+        for bad, reason in ((good, f"{source} has {NOT_A_TIME}"), (text, _not_items(source))):
+            if bad is not None:
+                self.found_bad(int((~bad).sum()), reason, None)
+                there = there & bad
+        inside = pairing.inside(spans)
+        self.outside += int((there & ~inside).sum())
+        there = there & inside
+        if not there.all():
+            kept = pa.array(there)
+            arrays, spans = tuple(array.filter(kept) for array in arrays), spans.filter(kept)
+            self.line_of = _among(there, self.line_of)
+        if whose is None:
+            return arrays
+        return (*arrays[:whose], pair_keys(spans, arrays[whose]), *arrays[whose + 1 :])
 
     def same_kind(self, kind: str | None, source: str) -> None:
         """Refuse items of another kind than those before."""

@@ -165,7 +165,10 @@ class FileRows(Rows):
         if wanted.numbers and wanted.user is not None:
             names = [wanted.user, *names]
         others = [*wanted.by, *([] if wanted.numbers else [wanted.user]), wanted.value]
-        self._names: list[str | None] = [*names, *(name for name in others if name is not None)]
+        self._value_place = len(names) + sum(name is not None for name in others) - 1
+        self._names = self._assembler.pair(wanted, [*names, *(name for name in others if name is not None)])
+        if wanted.pairing is not None:
+            self.tagged = self.tagged - {"user"}  # pairs have the kind of the person inside
         self.as_read = self._made = False
         self._bytes_before = 0
         self._source: ByteSource | None = None
@@ -271,9 +274,11 @@ class FileRows(Rows):
     def _reading(self) -> _Reading:
         query = None if isinstance(self._query, Whole) else self._query
         bound = None if query is None else query.bound(self._names)
-        numbers = [len(self._names) - 1] if "value" in self._assembler.names else []
+        numbers = [self._value_place] if "value" in self._assembler.names else []
         if self.keys is not None and self.keys.time is not None:
             numbers.append(self._names.index(self.keys.time))
+        if self._assembler.time_place is not None:
+            numbers.append(self._assembler.time_place)
         alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
         alone = alone and self._query is None and self._wanted.universe is None and not self._all.passes
         reads = list(self._names if bound is None else bound.reads)

@@ -8,7 +8,7 @@ summary knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from decimal import Decimal
@@ -173,7 +173,7 @@ class Tables(Events):
             table = self._data if names else _numbers_alone(self._data)
             return TableRows(table, replace(wanted, columns=names or ("value",)))
         keyed = self.makes_keys(names) and not wanted.plain
-        if wanted.by or keyed or wanted.user is not None:
+        if wanted.by or keyed or wanted.user is not None or wanted.pairing is not None:
             if not names and not keyed:
                 raise ParameterError("people and groups are those of a table: name the column of the items")
             if wanted.lists:
@@ -231,9 +231,11 @@ class TableRows(Rows):
         value = wanted.columns[0] if wanted.numbers else wanted.value
         if wanted.numbers:
             self._order.reverse()  # whose it is comes first
-        time = value if wanted.times else None if wanted.every is None else wanted.by[0]
+        times = {value} if wanted.times else set() if wanted.every is None else {wanted.by[0]}
+        self._order = self._assembler.pair(wanted, self._order)
+        times |= set() if wanted.pairing is None else {wanted.pairing.time}
         numbers = None if wanted.times else value
-        data, own = chosen(table, self._order, values=numbers, time=time, bad_items=wanted.bad_rows)
+        data, own = chosen(table, self._order, values=numbers, times=times, bad_items=wanted.bad_rows)
         self._data, types = data, {name: data.schema.field(name).type for name in self._order}
         if numbers is not None and not is_amount(types[numbers]) and not pa.types.is_null(types[numbers]):
             raise DataError("the column of values must hold numbers")
@@ -244,7 +246,8 @@ class TableRows(Rows):
             self._assembler.check_text = True  # those who count keys do not look at their parts
         item = None if self.keys is not None or wanted.numbers else wanted.columns[0]
         self.item_type = None if item is None or item in own else types[item]
-        self.tagged = frozenset(role for role, name in (("item", item), ("user", wanted.user)) if name in own)
+        user = wanted.user if wanted.pairing is None else None
+        self.tagged = frozenset(role for role, name in (("item", item), ("user", user)) if name in own)
         self._assembler.longest += wanted.roles[0] in self.tagged  # a kind takes a byte
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -403,7 +406,7 @@ def chosen(
     wanted: Sequence[str],
     *,
     values: str | None = None,
-    time: str | None = None,
+    times: Collection[str | None] = (),
     bad_items: str = "skip",
 ) -> Chosen:
     """The wanted columns of a table of any library: items and people, numbers to sum (`values`), and times.
@@ -422,14 +425,14 @@ def chosen(
     for name in wanted:
         column = table[name]
         refuse_single(column)
-        found = _floats(column) if name == values else _times(column) if name == time else own_kinds(column)
+        found = _floats(column) if name == values else _times(column) if name in times else own_kinds(column)
         if found is None:
-            numbers = name in (values, time)
+            numbers = name in (values, *times)
             array = read(column, lambda: _array_of(column, numbers))  # noqa: B023 (called at once)
         else:
             array, good = found
             bad.append((name, good))
-            if name not in (values, time):
+            if name not in (values, *times):
                 own.add(name)
         arrays.append(array)
     if len({len(array) for array in arrays}) > 1:

@@ -13,13 +13,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._later import np, pa
 from discreet.errors import DataError
-from discreet.events.items import of_numpy
-from discreet.privacy.spans import check_zone, span_parts
+from discreet.events.columns import kind_of
+from discreet.events.items import of_numpy, read
+from discreet.privacy.spans import Calendar, Period, check_zone, span_parts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["NOT_A_TIME", "YEAR_1", "Every", "seconds_of", "seconds_of_column", "times_of_objects", "whole_seconds"]
+__all__ = [
+    "NOT_A_TIME",
+    "YEAR_1",
+    "Every",
+    "Pairing",
+    "pair_keys",
+    "seconds_of",
+    "seconds_of_column",
+    "times_of_objects",
+    "whole_seconds",
+]
 
 NOT_A_TIME = "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999"
 YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970
@@ -207,6 +218,57 @@ class Every:
             found = pc.if_else(pa.array(missing), pa.scalar(None, self.type), found)
             good = good | missing
         return found, None if good.all() else good
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A pair of a person and a span of time takes the place of the person, in the rows of a period.
+
+    Attributes:
+        time: The column with the time of a row.
+        calendar: The spans.
+        period: Rows of other spans are left out; None: there are none.
+    """
+
+    time: str
+    calendar: Calendar
+    period: Period | None = None
+
+    def spans(self, column: pa.Array, source: str) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+        """As `Every.spans`."""
+        return Every(self.calendar.text, self.calendar.zone).spans(column, source)
+
+    def inside(self, spans: pa.Array) -> npt.NDArray[np.bool_]:
+        """Which of them the period has."""
+        if self.period is None:
+            return np.ones(len(spans), np.bool_)
+        import pyarrow.compute as pc
+
+        edges = [
+            datetime.datetime.fromisoformat(edge.replace("Z", "")) for edge in (self.period.first, self.period.after)
+        ]
+        first, after = (pa.scalar(edge, pa.timestamp("s")).cast(spans.type) for edge in edges)
+        inside = pc.and_(pc.greater_equal(spans, first), pc.less(spans, after))
+        return np.asarray(pc.fill_null(inside, False))
+
+
+def pair_keys(spans: pa.Array, people: pa.Array) -> pa.Array:
+    """Keys of pairs of a span and a person, null where the person is; different pairs have different keys."""
+    import pyarrow.compute as pc
+
+    from discreet.events.tags import with_kinds
+
+    kind = people.type.value_type if pa.types.is_dictionary(people.type) else people.type
+    if pa.types.is_floating(kind):
+        # One missing value makes floats of whole numbers in pandas: it would decide how all are told apart.
+        raise DataError("the people are floats, which whole numbers become: give whole numbers or texts")
+    if kind_of(kind, lists=False) is None and not pa.types.is_null(kind):
+        people = read(people, lambda: people.cast(pa.string()))
+    wide = pa.int64() if pa.types.is_timestamp(spans.type) else pa.int32()
+    begins = np.asarray(spans.cast(wide)).astype("<i8").tobytes()
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(spans), [None, pa.py_buffer(begins)])
+    binary = pa.large_binary()
+    return pc.binary_join_element_wise(fixed.cast(binary), with_kinds(people), pa.scalar(b"", binary))
 
 
 def _times(column: pa.Array, source: str) -> Times:

@@ -46,7 +46,11 @@ class Guarantee:
             spend = f"rho={self.rho:g} (zCDP)"
         else:
             spend = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
-        return f"Differentially private with {spend}: it hides {self.unit.describe()}."
+        several = ""
+        if self.unit.spans is not None:
+            more = "n times epsilon" if self.epsilon is not None else "up to n² times rho"
+            several = f" What one person did {self.unit.spans.several}: {more}."
+        return f"Differentially private with {spend}: it hides {self.unit.describe()}.{several}"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""

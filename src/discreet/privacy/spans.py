@@ -1,4 +1,4 @@
-"""Calendar of the calendar, and periods that are made of them: what a charge about person-days is about.
+"""Spans of the calendar, and periods that are made of them: what a charge about person-days is about.
 
     spans = Calendar("1d", "Europe/Berlin")
     spans.period("2026-11-15")                     one day
@@ -95,10 +95,20 @@ class Calendar:
 
     def describe(self) -> str:
         """One of them in words: "one day (Europe/Berlin)", "6 hours (UTC)"."""
-        number, _ = span_parts(self.text)
-        names = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
-        noun = names[self.text.lstrip("0123456789")]
+        number, noun = span_parts(self.text)[0], self._noun
         return f"{'one' if number == 1 else number} {noun}{'' if number == 1 else 's'} ({self.zone or 'UTC'})"
+
+    @property
+    def several(self) -> str:
+        """Several of them in words: "on n days"."""
+        if span_parts(self.text)[0] > 1:
+            return "within n such spans"
+        return f"{'on' if self._noun == 'day' else 'within'} n {self._noun}s"
+
+    @property
+    def _noun(self) -> str:
+        names = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
+        return names[self.text.lstrip("0123456789")]
 
     def period(self, value: Any) -> Period:
         """The period that a caller names: a span, or the first and the last of several. Both are in it."""

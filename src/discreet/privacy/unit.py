@@ -115,6 +115,10 @@ class User(Unit):
     @property
     def limit(self) -> int:
         """max_items, for the mechanisms that need it; ParameterError where there is none."""
+        if self.per is not None:
+            raise ParameterError(
+                "this mechanism does not tell spans of time apart: per is for questions with user and time"
+            )
         if self.max_items is None:
             raise ParameterError("this mechanism must know how many items a user has at most: give dc.User(max_items)")
         return self.max_items
@@ -166,6 +170,10 @@ def unit_named(name: str, zone: str | None = None) -> Unit:
             raise ParameterError(f"zone goes with a unit of days, weeks or months, as person-day, not {name}")
         return Event() if name == "row" else User()
     person, _, span = str(name).partition("-")
-    if person != "person" or not span:
-        raise ParameterError(f"unit must be one of {', '.join(UNIT_NAMES)}, not {name!r}")
-    return User(per=_SPANS.get(span, span), zone=zone)
+    try:
+        if person == "person":
+            return User(per=_SPANS.get(span, span), zone=zone)
+    except ParameterError:
+        if zone is not None and span in _SPANS:
+            raise
+    raise ParameterError(f"unit must be one of {', '.join(UNIT_NAMES)} (or as in person-7d), not {name!r}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
 from discreet.privacy.charge_terms import question_of
 from discreet.questions.data import data_of
+from discreet.questions.question import way_for
 from discreet.releases.payment import Bill, Payer
 
 if TYPE_CHECKING:
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.questions.question import Question, Way
     from discreet.questions.report import Report
 
-__all__ = ["answer", "stands_for", "told_of"]
+__all__ = ["answer", "charge_id_of", "stands_for", "told_of"]
 
 
 # Columns and k stand beside the other words, lists may be long, and the mechanism is in the guarantee.
@@ -34,16 +38,18 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
     """
     budget, payer, data = as_budget(budget), payer or Payer(), data_of(data)
     described = stands_for(question, data, payer)
+    if payer.account is not None and payer.charge_id is None:
+        payer = replace(payer, charge_id=charge_id_of(question, data, budget))
     stored = payer.stored(budget, described)
     if stored is not None:
         return stored
-    way = question.way(data, budget)
-    payer.check(budget, way.cost)  # before reading, which may take long
+    way = way_for(question, data, budget)
+    payer.check(budget, way.cost, way.hides or way.unit, question.period)  # before reading, which may take long
     found = way.count()
     try:
         data.when_read()
         payer.when_read()
-        bill = Bill(budget, way.description, way.unit, None, way.hides, described, way.cost)
+        bill = Bill(budget, way.description, way.unit, None, way.hides, described, way.cost, question.period)
         return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), told_of(question, data, way))
     finally:
         way.close(found)
@@ -54,6 +60,20 @@ def told_of(question: Question | Report, data: Data, way: Way) -> dict[str, Any]
     said = {**question.to_dict(), **data.described, **(way.chosen or {})}
     told = {name: value for name, value in said.items() if name not in _TOLD_ELSEWHERE}
     return {"k": getattr(question, "k", None), "columns": question.columns, **told}
+
+
+def charge_id_of(question: Question | Report, data: Data, budget: Budget) -> str | None:
+    """The name of the charge of a question about a period of files, where nobody gave it one: the same for the same.
+
+    So a job that is started twice publishes one release and pays for one. None where nothing says which data it is.
+    """
+    if question.period is None or not data.are_files or "-" in data.secret.get("files", ["-"]):
+        return None
+    words = {name: value for name, value in question.to_dict().items() if name not in question.no_other_answer}
+    asked = question_of(question.name, **words, **data.described, secret=data.secret)
+    digest = hashlib.sha256(json.dumps([asked, budget.to_dict()], sort_keys=True).encode()).hexdigest()
+    period = question.period if isinstance(question.period, str) else "-to-".join(question.period)
+    return f"{question.name}-{period}-{digest[:16]}"
 
 
 def stands_for(question: Question | Report, data: Data, payer: Payer) -> dict[str, Any]:

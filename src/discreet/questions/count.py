@@ -47,7 +47,7 @@ class Count(Question):
 
         def found() -> int:
             if self.user is not None:
-                return data.rows(self, self.user).gathered(different_items, apart="item")
+                return data.rows(self, self.user, of_people=True).gathered(different_items, apart="item")
             rows = data.all_rows(self) if self.column is None else data.rows(self, self.column, plain=True)
             number: int = rows.gathered(methodcaller("number"))
             return number

@@ -89,7 +89,8 @@ class Data:
             from discreet.engines.sql import where
 
             condition = where(question.where)
-        return {"where": condition, "nulls": question.nulls, "bad_rows": question.bad_rows}
+        rules = {"where": condition, "nulls": question.nulls, "bad_rows": question.bad_rows}
+        return rules if question.pairing is None else {**rules, "pairing": question.pairing}
 
 
 def data_of(data: Any) -> Data:

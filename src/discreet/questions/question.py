@@ -14,14 +14,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import Event, Unit, User
+from discreet.privacy.unit import UNIT_NAMES, Event, Unit, User, unit_named
 from discreet.questions.words import Refusal, ValueKind, choice, column, plain, word, words_of
 
 if TYPE_CHECKING:
     from discreet.central.prepared import Prepared
+    from discreet.events.times import Pairing
     from discreet.noise import RandomSource
     from discreet.privacy.accounting import Charge
     from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import Guarantee
     from discreet.questions.data import Data
 
 __all__ = [
@@ -33,13 +35,13 @@ __all__ = [
     "look_up",
     "of_lists",
     "spoken",
-    "unit_kind",
     "universe_kind",
+    "way_for",
     "way_of",
 ]
 
 ROW, PERSON = Event(), User()
-_UNITS: dict[str, Unit] = {"row": ROW, "person": PERSON}
+_UNITS: dict[str, Unit] = {name: unit_named(name) for name in UNIT_NAMES}
 
 
 @dataclass(frozen=True)
@@ -70,24 +72,44 @@ class Way:
     cost: Charge | None = None
 
 
+def unit_kind() -> ValueKind:
+    """What is hidden: row, person, or one of discreet's units."""
+
+    def check(name: str, value: Any) -> Unit:
+        if isinstance(value, str):
+            return unit_named(value)
+        if not isinstance(value, Unit):
+            raise ParameterError(
+                f"{name} must be one of discreet's units, such as dc.Event(), not {type(value).__name__}"
+            )
+        return value
+
+    return ValueKind(check, "row|person|person-day")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Worded:
     """Something said in words: frozen, checked when it is made."""
 
     rules: ClassVar[tuple[Refusal, ...]] = ()
+    shared_rules: ClassVar[tuple[Refusal, ...]] = ()
 
     def __post_init__(self) -> None:
         for each in words_of(type(self)):
             value = getattr(self, each.name)
             if value is not None:
                 object.__setattr__(self, each.name, each.kind.check(each.name, value))
+        self.complete_spans()
         self.complete()
-        for rule in self.rules:
+        for rule in (*self.shared_rules, *self.rules):
             if rule.broken(self):
                 raise WordError(rule.text)
 
     def complete(self) -> None:
         """Say what follows from other words, before the rules are checked."""
+
+    def complete_spans(self) -> None:
+        """The same, of words about time."""
 
     @cached_property
     def given(self) -> frozenset[str]:
@@ -110,6 +132,8 @@ class Question(Worded, abc.ABC):
     """Words that say how it is computed, and not what: a charge id stands for the question without them."""
     only_shown: ClassVar[bool] = False
     """Whether the confidence of the intervals is no part of the question: they are made when it is written."""
+    people_by_user: ClassVar[bool] = True
+    """Whether `user` alone tells that people are hidden."""
 
     user: str | None = word(
         None, "Column that says whose row it is. Hides whole people.", column(), old=("user_column",)
@@ -125,6 +149,68 @@ class Question(Worded, abc.ABC):
     bad_rows: str = word(
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
     )
+
+    unit: Unit | None = word(None, "What is hidden: row, person, person-day. Person with --user.", unit_kind())
+    time: str | None = word(
+        None, "Column with the time of a row (ISO 8601 or Unix seconds).", column(), old=("time_column",)
+    )
+    zone: str | None = word(
+        None, "Time zone of days and spans, such as Europe/Berlin; UTC by default.", plain("ZONE"), advanced=True
+    )
+    period: Any = word(None, "Day that this is about; rows of others are left out.", plain("DAY"))
+
+    shared_rules: ClassVar[tuple[Refusal, ...]] = (
+        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None),
+        Refusal(
+            "{unit} person-day needs {user}: it tells whose day it is", lambda q: q.spans_hidden and q.user is None
+        ),
+        Refusal(
+            "{unit} person-day needs {time}: it tells which day a row is of", lambda q: q.spans_hidden and not q.time
+        ),
+        Refusal("{time} needs {every} or {unit} person-day", lambda q: q.time is not None and not q.has_spans),
+        Refusal("{zone} needs {every} or {unit} person-day", lambda q: q.zone is not None and not q.has_spans),
+        Refusal("{period} needs {unit} person-day", lambda q: q.period is not None and not q.spans_hidden),
+        Refusal(
+            "{unit} must be row, person or person-day; {user} tells who is a person",
+            lambda q: q.people_by_user and q.unit not in (None, ROW) and not q.whole_person,
+        ),
+    )
+
+    def complete_spans(self) -> None:
+        """Days are those of the zone, and a period is what its spans are called."""
+        unit = self.unit
+        if isinstance(unit, User) and unit.spans is not None:
+            if self.zone is not None and unit.zone is None and unit.spans.of_days:
+                unit = dataclasses.replace(unit, zone=self.zone)
+                object.__setattr__(self, "unit", unit)
+            if self.period is not None and unit.spans is not None:
+                named = unit.spans.told(unit.spans.period(self.period)).split(" to ")
+                object.__setattr__(self, "period", named[0] if len(named) == 1 else tuple(named))
+
+    @property
+    def whole_person(self) -> bool:
+        """Whether the unit is a person with all they did, or with all they did within a span."""
+        return isinstance(self.unit, User) and self.unit.max_items is None
+
+    @property
+    def spans_hidden(self) -> bool:
+        """Whether a pair of person and span of time takes the place of the person."""
+        return isinstance(self.unit, User) and self.unit.spans is not None
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether spans of time say anything here."""
+        return self.spans_hidden or getattr(self, "every", None) is not None
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """What pairs of person and span are made of."""
+        if not isinstance(self.unit, User) or self.unit.spans is None or self.time is None:
+            return None
+        calendar = self.unit.spans
+        from discreet.events.times import Pairing
+
+        return Pairing(self.time, calendar, None if self.period is None else calendar.period(self.period))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,12 +276,52 @@ def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomS
         answer = draw(found, source)
         promised = answer.guarantee
         told = tuple("every person is one list" if each == A_PERSON else each for each in promised.assumptions)
-        promised = dataclasses.replace(promised, assumptions=told)
-        if hasattr(answer, "with_guarantee"):
-            return answer.with_guarantee(promised)
-        return dataclasses.replace(answer, guarantee=promised)
+        return with_guarantee(answer, dataclasses.replace(promised, assumptions=told))
 
     return drawn
+
+
+def way_for(question: Any, data: Data, budget: Budget) -> Way:
+    """How a question is answered, with what it hides: a whole person, or what they did within a span of time."""
+    way: Way = question.way(data, budget)
+    if not isinstance(question, Question) or question.unit is None:
+        return way
+    if question.whole_person and not isinstance(way.unit, User):
+        raise WordError("{unit} person needs {user}, which tells who is a person")
+    return _of_spans(way, question.unit)
+
+
+def _of_spans(way: Way, unit: Unit) -> Way:
+    """The same where a pair of person and span takes the place of the person: what it hides is said here, once.
+
+    Mechanisms know people; who they are is made where rows are assembled (docs/privacy/person-days.md).
+    """
+    calendar = unit.spans
+    if calendar is None or not isinstance(unit, User):
+        return way
+
+    def drawn(found: Any, source: RandomSource) -> Any:
+        answer = way.draw(found, source)
+        told = (*answer.guarantee.assumptions, f"whoever is there in several spans of {calendar.text} counts in each")
+        promised = dataclasses.replace(answer.guarantee, unit=_within(answer.guarantee.unit, unit), assumptions=told)
+        return with_guarantee(answer, promised)
+
+    described = f"{way.description}, per {calendar.text}"
+    hides = None if way.hides is None else _within(way.hides, unit)
+    return dataclasses.replace(way, description=described, unit=_within(way.unit, unit), draw=drawn, hides=hides)
+
+
+def _within(hidden: Unit, unit: Unit) -> Unit:
+    assert isinstance(unit, User)
+    assert isinstance(hidden, User)
+    return dataclasses.replace(hidden, per=unit.per, zone=unit.zone)
+
+
+def with_guarantee(answer: Any, promised: Guarantee) -> Any:
+    """The same answer, which promises this."""
+    if hasattr(answer, "with_guarantee"):
+        return answer.with_guarantee(promised)
+    return dataclasses.replace(answer, guarantee=promised)
 
 
 def spoken(value: Any) -> Any:
@@ -211,20 +337,6 @@ def spoken(value: Any) -> Any:
     if isinstance(value, tuple):
         return spoken(value[0]) if len(value) == 1 else [spoken(each) for each in value]
     return value
-
-
-def unit_kind() -> ValueKind:
-    """What is hidden: row, person, or one of discreet's units."""
-
-    def check(name: str, value: Any) -> Unit:
-        if isinstance(value, str) and value in _UNITS:
-            return _UNITS[value]
-        if not isinstance(value, Unit):
-            given = repr(value) if isinstance(value, str) else type(value).__name__
-            raise ParameterError(f"{name} must be one of discreet's units, such as dc.Event(), not {given}")
-        return value
-
-    return ValueKind(check, choices=tuple(_UNITS))
 
 
 def universe_kind() -> ValueKind:

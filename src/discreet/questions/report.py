@@ -33,7 +33,7 @@ from discreet.privacy.calibration.zcdp import pure_rho, zcdp_rho
 from discreet.privacy.checks import probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
-from discreet.questions.question import PERSON, ROW, Question, Way, Worded, unit_kind
+from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_for
 from discreet.questions.words import from_text, plain, share, word, words_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ _ROUNDS = 4  # in which the budgets of a pool are raised
 _SPANS = 30  # of time, where nobody says how many there are
 _PASSED_ON = ("user", "unit", "nulls", "bad_rows")
 _OF_SPANS = ("time", "zone")  # passed on to questions that have `every`
+_OF_DAYS = (*_OF_SPANS, "period")  # passed on where what a person did within a span is hidden
 
 
 def _as_of_questions(name: str) -> Any:
@@ -71,8 +72,9 @@ class Report(Worded):
         shares: How much of the budget each question gets, by title or in order. Questions without a share divide what
             is left: in proportion to the root of how many numbers they publish, which makes the sum of the relative
             errors least.
-        words: Those that questions share: `user`, `unit`, `nulls`, `bad_rows`, and `where`, which is joined with that
-            of a question by AND. Besides `title` (of the page), and `confidence` (of all intervals together).
+        words: Those that questions share: `user`, `unit`, `nulls`, `bad_rows`, `time`, `zone` and `period` where days
+            are hidden, and `where`, which is joined with that of a question by AND. Besides `title` (of the page), and
+            `confidence` (of all intervals together).
     """
 
     name: ClassVar[str] = "report"
@@ -80,7 +82,10 @@ class Report(Worded):
 
     title: str = word("Report", "Title of the page.", plain())
     user: str | None = _as_of_questions("user")
-    unit: Any = word(None, "What is hidden: a row or a person.", unit_kind())
+    unit: Any = _as_of_questions("unit")
+    time: str | None = _as_of_questions("time")
+    zone: str | None = _as_of_questions("zone")
+    period: Any = _as_of_questions("period")
     where: str | None = _as_of_questions("where")
     nulls: str = _as_of_questions("nulls")
     bad_rows: str = _as_of_questions("bad_rows")
@@ -109,6 +114,9 @@ class Report(Worded):
         object.__setattr__(self, "shares", _divided(asked, shares))
 
     # ---- what follows from the words ---------------------------------------------------------------------------------
+
+    def complete_spans(self) -> None:
+        Question.complete_spans(self)  # type: ignore[arg-type]
 
     @cached_property
     def each_confidence(self) -> float:
@@ -143,7 +151,16 @@ class Report(Worded):
     def _passed_on(self, title: str, question: Question) -> Question:
         """A question with the words that the report says for all."""
         has, said = {each.name for each in words_of(type(question))}, dict[str, Any]()
-        for name in _PASSED_ON:
+        days = (
+            _OF_DAYS
+            if self.unit is not None and self.unit.spans is not None
+            else _OF_SPANS
+            if "every" in question.given
+            else ()
+        )
+        if self.period is not None and question.period not in (None, self.period):
+            raise WordError(f"{_plain(title)}: {{period}} must be that of the report, since one charge is about it")
+        for name in (*_PASSED_ON, *days):
             if name in self.given and name in has and name not in question.given:
                 said[name] = getattr(self, name)
         if self.user is not None and question.user not in (None, self.user):
@@ -200,7 +217,7 @@ class Report(Worded):
         made = []
         for (title, question), part in zip(self.questions.items(), parts, strict=True):
             with _about(title):
-                made.append(question.way(data, part))
+                made.append(way_for(question, data, part))
         return made
 
     def _raised(self, data: Data, budget: Budget, parts: list[Budget], pool: list[int]) -> list[Budget]:
@@ -427,7 +444,7 @@ def read_report(told: Mapping[str, Any]) -> tuple[Report, dict[str, Any]]:
     reading = [name for name in inspect.signature(read).parameters if name not in ("paths", "watch")]
     words = [each.name for each in words_of(Report) if not each.in_python_only]
     money = ["epsilon", "delta", "rho"]
-    _check_keys("the report", told, [*words, *money, *_OF_SPANS, "data", "questions"])
+    _check_keys("the report", told, [*words, *money, "data", "questions"])
     _check_keys("[data]", _table(told, "data"), ["files", *reading])
     asked = told.get("questions")
     if not isinstance(asked, list) or not asked or not all(isinstance(each, dict) for each in asked):
@@ -453,7 +470,8 @@ def _question(place: int, told: Mapping[str, Any], report: Mapping[str, Any]) ->
     kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), KINDS[str(name)])
     words = [each.name for each in words_of(kind) if not each.in_python_only]
     _check_keys(where, told, ["kind", "title", "share", *words])
-    passed = (*_PASSED_ON, *(_OF_SPANS if "every" in told else ()))
+    of_days = str(told.get("unit", report.get("unit"))).startswith("person-")
+    passed = (*_PASSED_ON, *(_OF_DAYS if of_days else _OF_SPANS if "every" in told else ()))
     said = {key: report[key] for key in passed if key in report and key in words}
     said |= {key: value for key, value in told.items() if key not in ("kind", "title", "share")}
     texts = {key: value for key, value in said.items() if isinstance(value, str)}

@@ -10,7 +10,7 @@ from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Unit, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.question import PERSON, ROW, Question, Way, unit_kind, universe_kind, way_of
+from discreet.questions.question import PERSON, ROW, Question, Way, universe_kind, way_of
 from discreet.questions.words import (
     Refusal,
     ValueKind,
@@ -90,17 +90,12 @@ class Top(Question):
 
     name: ClassVar[str] = "top"
     only_shown: ClassVar[bool] = True
+    people_by_user: ClassVar[bool] = False
 
     column: tuple[str, ...] | None = word(None, "Column to count; repeat it to count combinations.", columns())
     k: int = word(100, "List at most N values (of every group).", whole(1, 2**30), letter="k")
     by: tuple[str, ...] | None = word(None, "List the top K of every group; repeat it for several columns.", columns())
     every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
-    time: str | None = word(
-        None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column(), old=("time_column",)
-    )
-    zone: str | None = word(
-        None, "Time zone of the spans, such as Europe/Berlin; UTC by default.", plain("ZONE"), advanced=True
-    )
     groups: Sequence[Any] | None = word(
         None,
         "Public list of all groups, one a line (CSV for several columns).",
@@ -112,7 +107,6 @@ class Top(Question):
     )
     value_range: tuple[float, float] | None = word(None, "Clip values to this public range.", number_range())
     universe: Any = word(None, "List of all possible values, if it is public; needs no delta.", universe_kind())
-    unit: Unit | None = word(None, "What is hidden: a row or a person.", unit_kind())
     pairs: int | None = word(None, "List which two items people have together.", _pairs_kind())
     max_items: int | None = word(
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
@@ -142,17 +136,18 @@ class Top(Question):
 
     rules: ClassVar[tuple[Refusal, ...]] = (
         needs("every", "time"),
-        needs("time", "every"),
-        needs("zone", "every"),
         Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
         needs("value", "value_range", because="a public range"),
         needs("value_range", "value"),
         needs("value", "user", because="values are summed by person"),
         Refusal("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
         Refusal("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
-        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None),
         Refusal("{unit} row cannot be combined with {max_items}", lambda q: q.unit == ROW and q.max_items is not None),
         Refusal("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
+        Refusal(
+            "{mechanism} cannot be combined with {unit} person-day (people's vectors are for it)",
+            lambda q: q.spans_hidden and q.mechanism != "auto",
+        ),
         Refusal("{mechanism} with {user} needs {max_items}", lambda q: q.sampled and q.max_items is None),
         _for_rows("capacity", "it sizes the sketch for rows"),
         _for_rows("length", "it sizes the sketch for rows"),
@@ -211,12 +206,12 @@ class Top(Question):
     @property
     def people(self) -> bool:
         """Whether people are hidden by `PersonVectors`: with all they have, and nobody says how much that is."""
-        return self.mechanism == "auto" and (self.user is not None or self.unit == PERSON)
+        return self.mechanism == "auto" and (self.user is not None or self.whole_person)
 
     @property
     def bounded_unit(self) -> bool:
-        """Whether the unit is another than a whole person."""
-        return self.unit is not None and self.unit != PERSON
+        """Whether the unit is another than a whole person, or all of one span."""
+        return self.unit is not None and not self.whole_person
 
     @property
     def sampled(self) -> bool:
@@ -257,7 +252,7 @@ class Top(Question):
     @property
     def grouped_by(self) -> tuple[str, ...]:
         """The columns that say the group of a row, that of times first."""
-        return (*(() if self.time is None else (self.time,)), *(self.by or ()))
+        return (*((self.time,) if self.every is not None and self.time is not None else ()), *(self.by or ()))
 
     @property
     def columns(self) -> dict[str, Any]:

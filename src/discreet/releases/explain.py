@@ -123,7 +123,9 @@ def explanation(
             "This release is NOT private. Its noise came from a seeded source, as tests use it: whoever knows or "
             "guesses the seed can take the noise away. Do not publish it."
         ]
-    paragraphs = [_protected(guarantee), _against(guarantee), _epsilon(guarantee), _odds(guarantee)]
+    several = several_spans(guarantee)
+    paragraphs = [_protected(guarantee), *([f"Several days: {several}"] if several else []), _against(guarantee)]
+    paragraphs += [_epsilon(guarantee), _odds(guarantee)]
     paragraphs.append(_counts(guarantee))
     if counted != "events":
         lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
@@ -137,8 +139,33 @@ def explanation(
     return [*paragraphs, "\n".join(["Words:", *words])] if words else paragraphs
 
 
+def several_spans(guarantee: dict[str, Any], many: int = 7) -> str | None:
+    """What one person did in several spans is hidden with, where it is one span that is hidden: group privacy.
+
+    docs/privacy/person-days.md: so many epsilon, and delta times (1 + e^epsilon + ...) in one release about all.
+    """
+    if guarantee["unit"].get("per") is None:
+        return None
+    epsilon, delta = spent(guarantee)
+    text = (
+        f"What one person did in n spans together is hidden with n times epsilon: in {many} of them with epsilon = "
+        f"{_at_most(many * epsilon)}, {_strength(many * epsilon)}"
+    )
+    if delta:
+        whole = math.inf if many * epsilon > 700.0 else delta * math.expm1(many * epsilon) / math.expm1(epsilon)
+        text += f". Delta is {_at_most(many * delta)} then if each release is about one of them"
+        text += f", and up to {_at_most(min(1.0, whole))} if one is about all"
+    return f"{text}."
+
+
 def _protected(guarantee: dict[str, Any]) -> str:
     unit = guarantee["unit"]
+    if unit.get("per") is not None:
+        hidden = unit["description"].partition(", added")[0]
+        return (
+            f"What is protected: {hidden}. What can be learned about whether a given person did anything then, and "
+            "what it was, is limited as stated below."
+        )
     most = unit.get("max_items")
     used = "" if most is None else f" that were used, as long as these are at most {most}"
     whom = {
@@ -181,7 +208,7 @@ def _epsilon(guarantee: dict[str, Any]) -> str:
     believed = "it is the one of two values and not the other" if unit == "Replace" else "it was there"
     without = {"Event": "had this row not been in the data", "User": "had this person not been in the data"}.get(
         unit, "had it been otherwise"
-    )
+    ) + (" then" if guarantee["unit"].get("per") else "")
     plus = f" and by at most {_at_most(delta)} more" if delta else ""
     text = (
         f"What epsilon = {_at_most(epsilon)} means{stated}: {compared}, whatever one may look for in the "
@@ -229,7 +256,8 @@ def _strength(epsilon: float) -> str:
 def _promised(guarantee: dict[str, Any]) -> str:
     unit = {"Event": "every row", "User": "every person", "Element": "every element", "Replace": "every value"}
     points = [
-        f"the factor above, for {unit.get(guarantee['unit']['name'], 'everybody')}, whatever else is known about them",
+        f"the factor above, for {unit.get(guarantee['unit']['name'], 'everybody')}"
+        f"{' and each span of time' if guarantee['unit'].get('per') else ''}, whatever else is known about them",
         "nothing that is done with the release later, with other data or better computers, weakens it",
     ]
     if guarantee["trust"] in ("central", "continual"):

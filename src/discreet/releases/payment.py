@@ -129,10 +129,10 @@ class Payer:
         """Where the noise comes from."""
         return system_source() if self.source is None else self.source
 
-    def check(self, budget: Budget, cost: Charge | None = None) -> None:
+    def check(self, budget: Budget, cost: Charge | None = None, unit: Unit | None = None, period: Any = None) -> None:
         """Refuse what the account cannot pay, where no charge may have been made before. Nothing is charged."""
         if self.account is not None and (self.charge_id is None or not self.account.is_begun(self.charge_id)):
-            self.account.check(budget, cost)
+            self.account.check(budget, cost, unit=unit, period=period)
 
     def stored(self, budget: Budget, question: Mapping[str, object]) -> Any:
         """What is stored under the charge id for this question; None if it has to be read, drawn and paid for.
@@ -148,8 +148,10 @@ class Payer:
     def pay(self, bill: Bill, draw: Callable[[], Any], asked: Mapping[str, Any]) -> Any:
         """Charge, draw, store: the answer, which says what was `asked` (see `Asked`) and how it was paid."""
 
+        assumed = () if self.account is None else self.account.assumptions
+
         def drawn() -> Any:
-            return with_asked(draw(), Asked.of(self.time, **asked))
+            return with_asked(_with_assumptions(draw(), assumed), Asked.of(self.time, **asked))
 
         answer, payment = pay_and_draw(
             self.account, self.charge_id, bill, drawn, to_payload=payload_of, from_payload=answer_of
@@ -202,6 +204,14 @@ def with_payment(answer: Any, payment: str | None) -> Any:
         return replace(answer, payment=payment)
     answer.payment = payment
     return answer
+
+
+def _with_assumptions(answer: Any, assumed: tuple[str, ...]) -> Any:
+    """The same, whose guarantee says what the account's total rests on."""
+    if not assumed:
+        return answer
+    promised = replace(answer.guarantee, assumptions=(*answer.guarantee.assumptions, *assumed))
+    return answer.with_guarantee(promised) if hasattr(answer, "with_guarantee") else replace(answer, guarantee=promised)
 
 
 def with_asked(answer: Any, asked: Asked) -> Any:

@@ -178,6 +178,8 @@ def _asked(part: ReportPart) -> str:
 
 def _whose(report: ReportRelease) -> tuple[str, str]:
     person = report.guarantee.unit.to_dict()["name"] == "User"
+    if report.guarantee.unit.spans is not None:
+        return f"what any one person did within {report.guarantee.unit.spans.describe()}", "what they did then"
     return ("any one person", "their rows") if person else ("any one row", "it")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, spent, wrapped
+from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, several_spans, spent, wrapped
 
 __all__ = ["horizon_of", "released", "sign_off_sheet"]
 
@@ -70,7 +70,8 @@ def horizon_of(told: dict[str, Any]) -> Any:
 def _period(told: dict[str, Any]) -> str:
     """What a release over time says of it."""
     if "covers" not in told:
-        return _OPEN
+        days = told.get("parameters", {}).get("period") or _OPEN
+        return days if isinstance(days, str) else " to ".join(days)
     ticks = "ticks {first_tick} to {last_tick}".format(**told["covers"])
     return ticks + (f", up to {told['end']}" if told.get("end") else "")
 
@@ -109,6 +110,8 @@ def sign_off_sheet(
     if unit["name"] == "Event":
         usual, weaker = factor_of(guarantee), factor_of(guarantee, 20)
         limits.append(f"for a person with 20 rows the factor {usual} becomes {weaker}, or more")
+    if (several := several_spans(guarantee)) is not None:
+        limits.append(several.rstrip("."))
     if told.get("left_out"):
         lacks = told["left_out"]
         limits.append(missing(lacks["value"], lacks["lower"], lacks["upper"]).rstrip("."))

@@ -118,6 +118,21 @@ def test_other_units_do_not_add_up_with_days(account, unit):
     assert account.spent().epsilon == 0.0
 
 
+def test_days_of_events_are_those_of_one_calendar(path):
+    """An event late in the evening in UTC is one of the next day in Berlin: two charges about it must add up."""
+    ledger, day = dc.Ledger(path), dc.Event(per="1d")
+    ledger.grant("rows", dc.Budget(1.0), unit=day)
+    ledger.grant("all", dc.Budget(1.0), unit=dc.Event())
+    rows = ledger.account("rows")
+    rows.charge(dc.Budget(1.0), unit=day, period="2026-11-15")
+    rows.charge(dc.Budget(1.0), unit=day, period="2026-11-16")
+    for unit, period in ((dc.Event(per="1d", zone="Europe/Berlin"), "2026-11-16"), (dc.Event(), None)):
+        with pytest.raises(dc.ChargeConflictError, match="has one unit"):
+            rows.charge(dc.Budget(0.5), unit=unit, period=period)
+    with pytest.raises(dc.ChargeConflictError, match="has one unit"):
+        ledger.account("all").charge(dc.Budget(0.5), unit=day, period="2026-11-16")
+
+
 def test_days_need_an_account_of_days_and_a_period(ledger, account):
     ledger.grant("people", dc.Budget(4.0, 1e-7))
     with pytest.raises(dc.ChargeConflictError, match="granted without a unit"):

@@ -563,7 +563,10 @@ class Account:
                     {"unit": (None, unit.details())},
                 )
             return
-        if unit.covers(before := unit_from_dict(balance.unit)):
+        before = unit_from_dict(balance.unit)
+        if (
+            unit.covers(before) and unit.spans == before.spans
+        ):  # days of two zones overlap, and do not tell what adds up
             return
         raise ChargeConflictError(
             f"account {self.name!r} has one unit: its releases hide {before.describe()}. This one hides "
