@@ -148,7 +148,8 @@ class QuestionCommand(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             name = "help" if "--help" in parameter.opts else str(parameter.name)
-            seldom = name in self.advanced and not ctx.meta.get("discreet.help_all")
+            names = {name, *(each.lstrip("-") for each in parameter.opts)}
+            seldom = not names.isdisjoint(self.advanced) and not ctx.meta.get("discreet.help_all")
             if record is not None and not seldom and not (told_already and isinstance(parameter, click.Argument)):
                 shown[place.get(name, "Question")].append(record)
         for title, records in shown.items():
@@ -373,7 +374,9 @@ READING = {
 }
 """How the files of a question are read."""
 
-SELDOM = frozenset({"rho", "nulls", "quote", "sql", "rows_of_the_result_are_the_events", "confidence"})
+SELDOM = frozenset(
+    {"rho", "nulls", "quote", "sql", "rows_of_the_result_are_the_events", "confidence", "from", "until", "triples"}
+)
 """Options that only --help-all shows."""
 
 

@@ -150,7 +150,7 @@ class Question(Worded, abc.ABC):
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
     )
 
-    unit: Unit | None = word(None, "What is hidden: row, person, person-day. Person with --user.", unit_kind())
+    unit: Unit | None = word(None, "What is hidden: row, person or person-day.", unit_kind())
     time: str | None = word(
         None, "Column with the time of a row (ISO 8601 or Unix seconds).", column(), old=("time_column",)
     )

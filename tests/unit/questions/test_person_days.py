@@ -212,7 +212,7 @@ def test_mechanisms_that_do_not_tell_days_apart_refuse_them():
         dc.top_k(["a", "b"], 1, BUDGET, unit=dc.User(3, per="1d"), grouped=False)
     with pytest.raises(dc.ParameterError, match="cannot be combined with unit person-day"):
         QUESTIONS["top"](table_of(ROWS), user="visitor", unit="person-day", time="ts", mechanism="offset", max_items=2)
-    with pytest.raises(dc.ParameterError, match="does not tell days apart"):
+    with pytest.raises(dc.ParameterError, match="does not tell spans of time apart"):
         dc.continual.Histogram(horizon=4, budget=BUDGET, unit=dc.User(3, per="1d"))
 
 
