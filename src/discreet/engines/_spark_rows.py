@@ -105,8 +105,8 @@ class Frame(Events):
     def _rows(self, wanted: Wanted) -> SparkRows:
         if wanted.pairing is not None:
             raise ParameterError(
-                "person-days are not counted on Spark: hide whole people (unit person), or write the columns to Parquet "
-                "and ask the question of that"
+                "person-days are not counted on Spark: hide whole people (unit person), or write the columns to "
+                "Parquet and ask the question of that"
             )
         return SparkRows(self, wanted)
 
