@@ -242,11 +242,6 @@ def stop_is_beaten(limit: int, shift: float, tau: float) -> float:
     return odds / (1.0 + odds)
 
 
-def sparse_rho(k: int, tau: float, *, literal: bool = False) -> float:
-    """What sparseGumb costs: (2k + 1/4)/(2 tau^2); Theorem 4 of [CO] takes a run of AboveThreshold to be 2/tau_1-DP."""
-    return (2 * k + (4 if literal else 0.25)) / (2.0 * tau * tau)
-
-
 # ---- what all releases over time share: claims, repetition and restarts, twins ---------------------------------------
 
 HIGH = 10**6  # noise that shows everything; its negative hides everything
@@ -1294,11 +1289,19 @@ class HistogramOverTimeAudit(OverTimeAudit):
         made = _anew(histogram, 5, written.source)
         scheme: Any = made.scheme
         epochs = isinstance(scheme.factor, Doubling)
-        around, wrong = _AroundTheCut(made, hidden), 0
+        wrong, counts, before = 0, np.zeros(5, np.int64), np.zeros(5, bool)
         for tick in range(1, (9 if epochs else first_ticks(histogram, 3)) + 1):
             z = -heavy * 2**tick  # so that all noise before is less, and the counts are around the cut again
             parts = doubled(scheme.factor, scheme.sigma, tick) if epochs else [(_noise_of(scheme), tick)]
-            wrong += around.step(tick, written.noise(z, parts))
+            noise, cut = written.noise(z, parts), scheme.cut(tick) if hidden else 20
+            # Five items whose noisy counts are brought around the cut, in steps of one.
+            wanted = cut - noise + np.arange(5) - 2
+            batch, counts = np.repeat(np.arange(5), np.maximum(wanted - counts, 0)), np.maximum(counts, wanted)
+            release = made.step(batch)
+            visible = (counts + noise >= cut) | (not hidden) | (before & made.keep_discovered)
+            before |= visible
+            wrong += shown_by(release) != {i: int(counts[i] + noise) for i in np.flatnonzero(visible)}
+            wrong += hidden and release.threshold != cut
         asked = [(draw.law, draw.scale) for draw in written.source.draws]
         law = [("gaussian", sigma) for sigma in written.sigmas]
         wrong += asked != law if epochs else {*asked} != {*law}  # trees draw several times for items that come late
@@ -1618,28 +1621,6 @@ class HistogramOverTimeAudit(OverTimeAudit):
             for name, change in changes
         )
         return first, drawn_again(histogram), *others
-
-
-class _AroundTheCut:
-    """Five items whose noisy counts are brought around the cut, in steps of one, at every tick."""
-
-    def __init__(self, made: Histogram, hidden: bool) -> None:
-        self._made, self._hidden = made, hidden
-        self._scheme: Any = made.scheme
-        self._counts, self._before = np.zeros(5, np.int64), np.zeros(5, bool)
-
-    def step(self, tick: int, noise: int) -> int:
-        """How much of what the next tick shows is wrong, if its noise is this."""
-        cut = self._scheme.cut(tick) if self._hidden else None
-        wanted = (20 if cut is None else cut) - noise + np.arange(5) - 2
-        batch = np.repeat(np.arange(5), np.maximum(wanted - self._counts, 0))
-        self._counts = np.maximum(self._counts, wanted)
-        release = self._made.step(batch)
-        visible = np.ones(5, bool) if cut is None else self._counts + noise >= cut
-        if self._made.keep_discovered:
-            visible = self._before = visible | self._before
-        right = {i: int(self._counts[i] + noise) for i in np.flatnonzero(visible)}
-        return (shown_by(release) != right) + (cut is not None and release.threshold != cut)
 
 
 def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None], kind: str = "exact") -> Twin:

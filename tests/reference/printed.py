@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.pan.ladder import ladder_weights
+from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet.published.private_space_saving import space_saving_paper_margin
 from discreet.releases.error_model import Noise
 from discreet_audit.central import largest_untracked
@@ -155,6 +156,25 @@ def cut_from_the_second_moment(epsilon: float, *, corrected: bool = False) -> fl
     return worst
 
 
+# ---- [CO] Theorem 4 and Lemma 2.2 ------------------------------------------------------------------------------------
+
+
+def sparse_rho(k: int, tau: float, *, literal: bool = False) -> float:
+    """What sparseGumb costs: (2k + 1/4)/(2 tau^2); Theorem 4 of [CO] takes a run of AboveThreshold to be 2/tau_1-DP."""
+    return (2 * k + (4 if literal else 0.25)) / (2.0 * tau * tau)
+
+
+def epsilon_of_rho(rho: float, delta: float) -> tuple[float, float]:
+    """By Lemma 2.2, and what Gaussian noise of that rho really needs, by bisection."""
+    printed = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    low, high = 0.0, printed
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = gaussian_delta(middle, 1 / math.sqrt(2 * rho)) <= delta
+        low, high = (low, middle) if enough else (middle, high)
+    return printed, high
+
+
 # ---- the pan-private estimators as [PAN] prints them. NOT PRIVATE ----------------------------------------------------
 # Each is the exact law of one element's cells and of the output, for `pan.worst_loss`.
 
@@ -282,6 +302,8 @@ def lost() -> Iterator[tuple[str, str, float, float | None]]:
     yield "[SS] section 4.3", "gamma", *(round(abs(value - gamma), 9) for value in margins)
     yield "[SS] Algorithm 5", "cut with", *both(printed_cut_of_algorithm_5, 1.0, 1e-6)
     yield "[SS] appendix B", "envelope", *both(cut_from_the_second_moment, 1.0)
+    yield "[CO] Theorem 4", "sparseGumb", sparse_rho(10, 1.0, literal=True), sparse_rho(10, 1.0)
+    yield "[CO] Lemma 2.2", "epsilon of", *epsilon_of_rho(0.5, 1e-6)
     yield "[PAN] section 3", "density", *loss(density_noise_after_rescaling(0.1))
     yield "[PAN] Figure 2", "cropped mean", *loss(cropped_mean_noise_after_rescaling(0.1, 4))
     yield "[PAN] Figure 3", "heavy hitters", *loss(heavy_hitters_noise_for_one_table(0.1, (1, 2, 4)), LOOKS[:1], 1)
