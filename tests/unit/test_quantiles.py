@@ -435,3 +435,18 @@ def test_dates_on_the_command_line(tmp_path):
     wrong = run_here(*given[:5], "1990-01-01", "7", "--epsilon", 1)
     assert wrong.returncode == 2
     assert "two dates" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins"), [(0.0, 1.0, 7), (-3.7, 1e9, 1 << 20), (0.0, 1e-300, 1000), (1e15, 1e15 + 4096, 4096)]
+)
+def test_the_bin_of_a_value_is_the_one_that_a_search_finds(low, high, bins):
+    grid = Grid(low, high, bins)
+    rng = np.random.default_rng(1)
+    some = grid.edges[rng.integers(0, bins + 1, 5000)]
+    values = np.concatenate(
+        [some, np.nextafter(some, np.inf), np.nextafter(some, -np.inf), rng.uniform(low, high, 5000),
+         [low, high, -np.inf, np.inf, low - 1, high + 1]]
+    )  # fmt: skip
+    found = np.searchsorted(grid.edges[1:-1], np.clip(values, low, high), side="right")
+    assert (grid.places(values) == found).all()

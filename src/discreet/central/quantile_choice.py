@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.central._quantiles import Counts, QuantileMechanism, votes_of
 from discreet.central._tree import RangeTree, best_tree
+from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Guarantee
@@ -246,8 +247,14 @@ class QuantileChoice(QuantileMechanism):
         if self.max_rows is None or people is None or not len(places):
             bins, masses = np.unique(places.astype(np.int64), return_counts=True)
             return Found(bins, masses.astype(np.int64)) if self.max_rows is None else Found(bins[:0], masses[:0])
-        bins, place = np.unique(places.astype(np.int64), return_inverse=True)
-        pairs, times = np.unique(people.astype(np.int64) * len(bins) + place, return_counts=True)
+        if self.grid.bins > MOST_BINS:
+            bins, place = np.unique(places.astype(np.int64), return_inverse=True)
+        else:  # which can be listed, and need not be sorted
+            there = np.bincount(places, minlength=self.grid.bins) > 0
+            bins, place = np.flatnonzero(there), (np.cumsum(there) - 1)[places]
+        every = np.sort(people.astype(np.int64) * len(bins) + place)
+        starts = np.flatnonzero(np.diff(every, prepend=-1))
+        pairs, times = every[starts], np.diff(starts, append=len(every))
         owner, place = np.divmod(pairs, len(bins))
         masses = np.zeros(len(bins), np.int64)
         np.add.at(masses, place, votes_of(times, np.bincount(people)[owner], self.max_rows))

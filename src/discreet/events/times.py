@@ -75,6 +75,7 @@ def _of_texts(column: pa.Array) -> Times:
     """Of a column of text without nulls: at once where all are written in one way, else one by one, with one result."""
     for kind in (pa.float64(), pa.timestamp("us", "UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowException):
+            column[:1].cast(kind)  # to fail takes far longer than to read, and all fail where the first does
             values = column.cast(kind)
             if kind != pa.float64():
                 return _of_ticks(np.asarray(values.cast(pa.int64())), _MICROSECONDS)
