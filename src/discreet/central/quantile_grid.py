@@ -105,7 +105,7 @@ class Grid:
         wrong = ~((edges[guess] <= cut) & ((cut < edges[guess + 1]) | (guess == self.bins - 1)))
         if wrong.any():
             guess[wrong] = np.searchsorted(edges[1:-1], cut[wrong], side="right")
-        return guess.astype(np.int32)
+        return np.asarray(guess, np.int32)
 
     def lower(self, place: int) -> Bound:
         """The least value of a bin."""
