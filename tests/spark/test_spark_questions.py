@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +81,27 @@ def test_the_answer_is_that_of_one_machine(frame, table, ask, words):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_it_is_answered_or_refused_as_the_page_says(spark, name):
     check(name, "Spark", {"frame": lambda: spark.createDataFrame(places_table())})
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (dc.count, {}),
+        (dc.distinct, {"column": "page", "max_items": 2}),
+        (dc.histogram, {"column": "number", "universe": range(5), "max_items": 5}),
+        (dc.quantiles, {"column": "amount", "range": (0, 20)}),
+        (partial(dc.top_k, k=4), {"column": "number", "count": "rows"}),
+    ],
+    ids=str,
+)
+def test_person_days_are_those_of_one_machine(frame, table, ask, words):
+    """All days of a person are in one partition, and a pair of person and day takes the place of the person."""
+    words = {**words, "user": "who", "unit": dc.User(per="1d"), "time": "day"}
+    answers = []
+    for data in (frame, table):
+        answer = ask(data, budget=dc.Budget(3.0, 1e-6), source=seeded_source(3), **words)
+        answers.append(answer if isinstance(answer, dc.Estimate) else json.loads(answer.to_json()) | {"time": None})
+    assert answers[0] == answers[1]
 
 
 def test_columns_of_a_public_table(frame, table):

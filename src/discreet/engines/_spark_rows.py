@@ -103,11 +103,6 @@ class Frame(Events):
         return SparkRows(self, Wanted(**rules), whole=True)
 
     def _rows(self, wanted: Wanted) -> SparkRows:
-        if wanted.pairing is not None:
-            raise ParameterError(
-                "person-days are not counted on Spark: hide whole people (unit person), or write the columns to "
-                "Parquet and ask the question of that"
-            )
         return SparkRows(self, wanted)
 
     def columns(self, names: Sequence[str]) -> list[Any]:
@@ -159,9 +154,8 @@ class SparkRows(Rows):
         if wanted.where is not None:
             reads = [str(name) for name in wanted.where.bound([]).reads]
             asked += [name if name in names else name.partition(".")[0] for name in reads]
-        pairing = getattr(wanted, "pairing", None)
-        if pairing is not None:
-            asked.append(pairing.time)
+        if wanted.pairing is not None:
+            asked.append(wanted.pairing.time)
         lookup = self.frame.lookup
         if lookup is not None:
             asked = [*(name for name in asked if name not in lookup.columns), lookup.on]
