@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from discreet.questions.plan_of_rows import plan
     from discreet.questions.quantiles import Quantiles, quantiles
     from discreet.questions.report import Report
+    from discreet.questions.sums import Mean, Sum, Variance, mean, sum, variance
     from discreet.questions.top import Top, top_k
-    from discreet.releases import QuantileRelease, Release, ReportRelease
+    from discreet.releases import GroupRelease, QuantileRelease, Release, ReportRelease
     from discreet.summaries import (
         CountMin,
         CountSketch,
@@ -67,13 +68,14 @@ _WHERE = {
     **dict.fromkeys(["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User"], "privacy"),
     **dict.fromkeys(["Account", "Ledger"], "privacy.ledger"),
     "WeakBudgetWarning": "privacy.budget",
-    **dict.fromkeys(["QuantileRelease", "Release", "ReportRelease"], "releases"),
+    **dict.fromkeys(["GroupRelease", "QuantileRelease", "Release", "ReportRelease"], "releases"),
     "answer": "questions.answer",
     **dict.fromkeys(["Count", "count"], "questions.count"),
     **dict.fromkeys(["Distinct", "distinct"], "questions.distinct"),
     **dict.fromkeys(["Histogram", "histogram"], "questions.histogram"),
     **dict.fromkeys(["Quantiles", "quantiles"], "questions.quantiles"),
     "Report": "questions.report",
+    **dict.fromkeys(["Mean", "Sum", "Variance", "mean", "sum", "variance"], "questions.sums"),
     **dict.fromkeys(["Top", "top_k"], "questions.top"),
     "plan": "questions.plan_of_rows",
     "plan_people": "questions.plan_of_people",
@@ -121,11 +123,13 @@ __all__ = [
     "Estimate",
     "Event",
     "ExactCounts",
+    "GroupRelease",
     "Guarantee",
     "Histogram",
     "IncompatibleSummaryError",
     "Ledger",
     "LedgerError",
+    "Mean",
     "MisraGries",
     "ParameterError",
     "QuantileRelease",
@@ -136,11 +140,13 @@ __all__ = [
     "ReportRelease",
     "ShardedMisraGries",
     "SpaceSaving",
+    "Sum",
     "Top",
     "TryAgainError",
     "Unit",
     "User",
     "UserMisraGries",
+    "Variance",
     "WeakBudgetWarning",
     "__version__",
     "answer",
@@ -151,6 +157,7 @@ __all__ = [
     "distinct",
     "engines",
     "histogram",
+    "mean",
     "multiparty",
     "pan",
     "plan",
@@ -161,7 +168,9 @@ __all__ = [
     "quantiles",
     "read",
     "release",
+    "sum",
     "top_k",
+    "variance",
 ]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -237,12 +237,15 @@ class QuantileChoice(QuantileMechanism):
 
     # ---- what is counted. NOT private --------------------------------------------------------------------------------
 
-    def counts(self, places: npt.NDArray[Any], people: npt.NDArray[Any] | None = None) -> Found:
+    def counts(
+        self, places: npt.NDArray[Any], people: npt.NDArray[Any] | None = None, rows: Counts | None = None
+    ) -> Found:
         """What lies in the bins that hold something: rows, or votes of people. NOT private.
 
         Args:
             places: The bin of each row, as `Grid.places` gives it.
             people: For people: whose row it is, a number from 0 on.
+            rows: How many rows each person has in all, where these are those of one group: all of them share the votes.
         """
         if self.max_rows is None or people is None or not len(places):
             bins, masses = np.unique(places.astype(np.int64), return_counts=True)
@@ -257,7 +260,7 @@ class QuantileChoice(QuantileMechanism):
         pairs, times = every[starts], np.diff(starts, append=len(every))
         owner, place = np.divmod(pairs, len(bins))
         masses = np.zeros(len(bins), np.int64)
-        np.add.at(masses, place, votes_of(times, np.bincount(people)[owner], self.max_rows))
+        np.add.at(masses, place, votes_of(times, (np.bincount(people) if rows is None else rows)[owner], self.max_rows))
         return Found(bins[masses > 0], masses[masses > 0])
 
     # ---- what is random ----------------------------------------------------------------------------------------------

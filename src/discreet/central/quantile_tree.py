@@ -72,12 +72,15 @@ class QuantileTree(QuantileMechanism):
 
     # ---- what is counted. NOT private --------------------------------------------------------------------------------
 
-    def counts(self, places: npt.NDArray[Any], people: npt.NDArray[Any] | None = None) -> Counts:
+    def counts(
+        self, places: npt.NDArray[Any], people: npt.NDArray[Any] | None = None, rows: Counts | None = None
+    ) -> Counts:
         """What lies in every bin: rows, or votes of people. NOT private.
 
         Args:
             places: The bin of each row, as `Grid.places` gives it.
             people: For people: whose row it is, a number from 0 on.
+            rows: How many rows each person has in all, where these are those of one group: all of them share the votes.
         """
         bins = self.grid.bins
         if self.max_rows is None:
@@ -87,7 +90,7 @@ class QuantileTree(QuantileMechanism):
             return counts
         pairs, times = np.unique(people.astype(np.int64) * bins + places, return_counts=True)
         owner, place = np.divmod(pairs, bins)
-        np.add.at(counts, place, votes_of(times, np.bincount(people)[owner], self.max_rows))
+        np.add.at(counts, place, votes_of(times, (np.bincount(people) if rows is None else rows)[owner], self.max_rows))
         return counts
 
     def nodes(self, counts: Counts) -> Counts:

@@ -30,7 +30,7 @@ usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be
 or a disk is full: try again; 6 the charge id or the account stands for something else: trying again does not help; 130
 interrupted (143 by SIGTERM), nothing was released."""
 
-_QUESTIONS = ("top", "count", "distinct", "histogram", "quantiles")
+_QUESTIONS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
 _COMMANDS = (
     *_QUESTIONS,
     "report",

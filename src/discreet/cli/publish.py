@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import LedgerEvent
 
-__all__ = ["Place", "answer_place", "place", "publish", "publish_stored"]
+__all__ = ["Place", "answer_place", "notes_of", "place", "publish", "publish_stored"]
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
-_ENDINGS_OF_NUMBERS = {ending: format for ending, format in _ENDINGS.items() if format != "parquet"}
 _PAYMENTS = {
     "charged": "charged to",
     "charged before": "drawn for a charge made before, not charged again to",
@@ -67,6 +66,14 @@ class Place:
         """The same, for an answer whose intervals were made with this confidence."""
         return replace(self, confidence=confidence)
 
+    def refuse_pictures(self) -> None:
+        """Refuse what lists have, and numbers have not."""
+        if self.written_as == "parquet" or self.plot is not None:
+            raise ParameterError(
+                "--format parquet and --plot need a list of items, or of groups (--by, --every): a number, quantiles "
+                "and a report are written as a table, '.json' or '.csv'"
+            )
+
     def check(self, kept: Callable[[], Iterable[str | Path | None]]) -> None:
         """Before anything is read: a probability, and nothing overwritten that the command reads or keeps."""
         from discreet.privacy.checks import probability
@@ -87,6 +94,7 @@ def _format(*formats: str) -> click.Option:
 
 _CONFIDENCE = options.confidence("The intervals hold together with this probability.")
 _OUTPUT = options.option("--output -o", "Write the release to this file.", options.PATH)
+_PLOT = options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH)
 _EXPLAIN = options.flag("--explain", "Explain what the release promises.")
 
 place = options.gathers(
@@ -95,15 +103,16 @@ place = options.gathers(
     _CONFIDENCE,
     _format("table", "json", "csv", "parquet"),
     _OUTPUT,
-    options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH),
+    _PLOT,
     _EXPLAIN,
 )
 
 answer_place = options.gathers(  # of one number, or of a few; their confidence is a word of the question
     "place",
-    functools.partial(Place, 0.95, endings=_ENDINGS_OF_NUMBERS),
-    _format("table", "json", "csv"),
+    functools.partial(Place, 0.95),
+    _format("table", "json", "csv", "parquet"),
     _OUTPUT,
+    _PLOT,
     _EXPLAIN,
 )
 
@@ -159,26 +168,31 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
 
     place.check(lambda: [ledger])
     kind = kind_of_answer(payload)
-    if kind not in ("histogram", "estimate", "quantiles", "report"):
+    if kind not in ("histogram", "estimate", "quantiles", "groups", "report"):
         raise ParameterError(
             f"charge {charge.charge_id!r} paid for no single release: a stream, a state or a message. `discreet ledger "
             "export` has what it published"
         )
     if kind == "estimate":  # its interval was made with the confidence that was asked for
         place = place.with_confidence(charge.details.get("question", {}).get("confidence", place.confidence))
-    if kind != "histogram" and (place.written_as == "parquet" or place.plot is not None):
-        raise ParameterError("a count, quantiles and a report are written as table, json or csv, and not drawn")
+    if kind not in ("histogram", "groups"):
+        place.refuse_pictures()
     if kind == "report" and place.written_as == "csv" and place.output is None:
         raise ParameterError("csv of a report has a file for every question: give --output")
     answer = with_payment(answer_of(payload), "replayed")
-    notes = answer.notes() if kind == "histogram" else []
     publish(
         place,
         options.Paying(None, None),
         Budget.from_dict(charge.details["budget"]),
         lambda _: answer,
-        lambda _: notes,
+        notes_of,
     )
+
+
+def notes_of(answer: Any) -> list[str]:
+    """What a reader should know beside the guarantee."""
+    told = getattr(answer, "notes", ())
+    return list(told() if callable(told) else told)
 
 
 def _write(written: Any, target: AtomicFile | None, remarks: list[str], is_text: bool) -> None:

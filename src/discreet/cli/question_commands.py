@@ -1,4 +1,4 @@
-"""The commands that ask a question of files: `top`, `count`, `distinct`, `histogram` and `quantiles`.
+"""The commands that ask a question of files: `top`, `count`, `distinct`, `histogram`, `quantiles`, `sum` and the like.
 
 A command is made from the words of its question. What is added here is the same for all of them: which files, how they
 are read, what it costs, who pays, where the answer goes.
@@ -16,7 +16,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying
 from discreet.cli.output import watched
-from discreet.cli.publish import Place, answer_place, place, publish
+from discreet.cli.publish import Place, answer_place, notes_of, place, publish
 from discreet.privacy.unit import Event, User
 from discreet.questions.words import from_text, words_of
 
@@ -53,8 +53,24 @@ QUESTIONS = {
         "Publish quantiles of a column of numbers.",
         "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
     ),
+    "sum": (
+        "Sum",
+        "Publish the sum of a column of numbers.",
+        "sum sales.csv --column amount --range 0 1000 --every 1d --time ts --epsilon 1 --delta 1e-6",
+    ),
+    "mean": (
+        "Mean",
+        "Publish the mean of a column of numbers.",
+        "mean sales.csv --column amount --range 0 1000 --user customer --epsilon 1 --delta 1e-6",
+    ),
+    "variance": (
+        "Variance",
+        "Publish the variance of a column of numbers.",
+        "variance sales.csv --column amount --range 0 1000 --epsilon 1",
+    ),
 }
 """The class of each question in its module, what it is for, and an example."""
+_TOGETHER = dict.fromkeys(("sum", "mean", "variance"), "sums")  # several questions in a module
 
 _FIRST = ("column", "user", "k")
 
@@ -63,7 +79,7 @@ _FIRST = ("column", "user", "k")
 def command_of(name: str) -> click.Command:
     """The command of a question."""
     class_name, help, example = QUESTIONS[name]
-    kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), class_name)
+    kind: type[Question] = getattr(import_module(f"discreet.questions.{_TOGETHER.get(name, name)}"), class_name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
     gathered = (options.budget, place if kind.only_shown else answer_place, options.paying_by_name)
@@ -105,6 +121,8 @@ def _run(
     question = kind(**from_text(kind, said))
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
+        if not question.grouped_by:
+            place.refuse_pictures()
     paying.name(charge_id_of(question, data, budget))
     lists = (said[name] for name in ("groups", "universe", "lookup") if name in said)
     place.check(lambda: [*data.kept(), paying.ledger, *lists])
@@ -113,7 +131,7 @@ def _run(
         return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
 
     def remarks(found: Any) -> list[str]:
-        notes = found.notes() if kind.only_shown else []
+        notes = notes_of(found)
         return [*notes, *(_of_top(found, question) if question.name == "top" else ()), *data.remarks]
 
     publish(place, paying, budget, draw, remarks)

@@ -22,22 +22,32 @@ class Amounts:
     Attributes:
         places: The bins.
         people: A number from 0 for each row's person; None where rows have none.
+        groups: The number of each row's group, and `keys` the groups by number, as `events.keys` has them; or None.
     """
 
     def __init__(self, found: Rows, place: Callable[[npt.NDArray[np.float64]], Any]) -> None:
         who = Numbers("people", tagged="user" in found.tagged)
+        which, groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes), []
         places, owners, people = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], found.of_people
-        for users, _, amounts in found.owned():
+        for users, items, amounts in found.parts():
             assert amounts is not None
             numbers = plain_numbers(amounts)
             good = ~np.isnan(numbers)
             if users is not None:
                 owner = np.asarray(who.numbers(users))
                 good &= owner >= 0
+            if items is not None:
+                group = np.asarray(which.numbers(items))
+                good &= group >= 0
+                groups.append(group[good])
+            if users is not None:
                 owners.append(owner[good])
             places.append(place(numbers[good]))
         self.places = np.concatenate(places)
         self.people = np.concatenate(owners) if people else None
+        self.groups = np.concatenate(groups) if groups else None
+        many = 0 if self.groups is None else int(self.groups.max(initial=-1)) + 1
+        self.keys = which.values(np.arange(many)) if many else None
 
     def __repr__(self) -> str:
         return "Amounts(NOT PRIVATE)"

@@ -99,6 +99,10 @@ class MemoryPeople(OpenPeople):
     def items(self, places: Counts) -> pa.Array:
         return self._items.values(self._places[places])
 
+    def numbers_at(self, places: Counts) -> Counts:
+        """The numbers that rows have for the items at these places."""
+        return np.asarray(self._places[places], np.int64)
+
     def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
         squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
         values, people = np.unique(squared, return_counts=True)

@@ -66,6 +66,7 @@ class Wanted:
         user: Says whose row it is.
         value: Has numbers, in files also as text.
         by: Say the group of a row; with `every` the first of them has the times.
+        only_groups: Whether rows have no items, and their groups take the place of these.
         every: Spans of time are the groups.
         groups: All groups there may be, see `Keys`.
         where: Only rows of which this condition is true (`engines.sql.where`).
@@ -84,6 +85,7 @@ class Wanted:
     user: str | None = None
     value: str | None = None
     by: tuple[str, ...] = ()
+    only_groups: bool = False
     every: Every | None = None
     groups: Sequence[Any] | None = None
     where: Rowwise | None = None
@@ -271,13 +273,21 @@ class Rows:
         None stands for what was not asked for. Values of `tagged` columns are written with their kinds.
         """
         before = 0
-        for batch in self:
-            users, items, values = (batch.column(role) if role in batch.schema.names else None for role in _ROLES)
+        for users, items, values in self._by_role():
             if users is None and items is not None:
                 if kind_of(items.type, lists=False) is not None or not pa.types.is_nested(items.type):
                     raise DataError("without a column of people the items must come in lists, one row a person")
                 users, items, before = *_of_lists(items, before), before + len(items)
             yield self._with_kinds(users, items, values)
+
+    def parts(self) -> Iterator[tuple[pa.Array | None, pa.Array | None, pa.Array | None]]:
+        """The same for rows that may be nobody's."""
+        return (self._with_kinds(*columns) for columns in self._by_role())
+
+    def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
+        for batch in self:
+            users, items, values = (batch.column(role) if role in batch.schema.names else None for role in _ROLES)
+            yield users, items, values
 
     def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
         return users, items, values
@@ -477,7 +487,7 @@ class Assembler:
         many = parts - len(self.keys.by)  # groups come after the items, of which one may be found by its place
         arrays = (*arrays[many:parts], *arrays[:many], *arrays[parts:])
         self.keys.start([part.type for part in arrays[:parts]], source)
-        if self.names[-1] == "value":
+        if self.names[-1] == "value" and not self.times:
             check_amounts(arrays[-1], source)
         batch = pa.record_batch(list(arrays), names=[*map(str, range(parts)), *self.names[1:]])
         batch = self._without_nulls(batch, source)

@@ -155,13 +155,14 @@ class FileRows(Rows):
         unknown = "jsonl" if files.dialect is None else "csv"
         of_kinds = any((files.format or format_named(file)[0] or unknown) == "jsonl" for file in self._files)
         if not wanted.plain and not wanted.numbers:
+            items = () if wanted.only_groups else wanted.columns or ("item",)
             self.keys = self._assembler.keys = Keys(
-                wanted.columns or ("item",), wanted.by, own_kinds=of_kinds, groups=wanted.groups, every=wanted.every
+                items, wanted.by, own_kinds=of_kinds, groups=wanted.groups, every=wanted.every
             )
-        joint = self.keys is not None and len(self.keys.names) > 1
+        joint = self.keys is not None and self.keys.joint
         roles = ("user",) if joint else ("item", "user")
         self.tagged = frozenset(role for role in roles if of_kinds and (role == "item" or wanted.user is not None))
-        names: list[str | None] = [*wanted.columns] or [None]
+        names: list[str | None] = [*wanted.columns] or ([] if wanted.only_groups else [None])
         if wanted.numbers and wanted.user is not None:
             names = [wanted.user, *names]
         others = [*wanted.by, *([] if wanted.numbers else [wanted.user]), wanted.value]
@@ -281,6 +282,7 @@ class FileRows(Rows):
             numbers.append(self._assembler.time_place)
         alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
         alone = alone and self._query is None and self._wanted.universe is None and not self._all.passes
+        alone = alone and not (self.keys is not None and self.keys.joint)
         reads = list(self._names if bound is None else bound.reads)
         return _Reading(bound, reads, numbers, alone and not self.as_read)
 

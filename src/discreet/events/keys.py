@@ -212,7 +212,7 @@ class Keys:
     that was known before anything was read.
 
     Args:
-        items: The columns of the items.
+        items: The columns of the items; none where the groups are the items.
         by: The columns that say the group.
         own_kinds: Whether no schema says what values are: columns then are texts, bytes or whole numbers of any batch.
         groups: All groups there may be: values, or tuples where several columns say the group.
@@ -220,6 +220,7 @@ class Keys:
 
     Attributes:
         layout: Once a batch was seen. Of one item of a kind that summaries know there are no keys, and it stays None.
+        joint: Whether keys are made whatever the type: of several columns, of spans of time, of places in a list.
     """
 
     def __init__(
@@ -232,11 +233,12 @@ class Keys:
         every: Every | None = None,
     ) -> None:
         self.by = tuple(by)
-        named = tuple(items) if len(items) > 1 else ("item_" if "item" in self.by else "item",)
+        named = tuple(items) if len(items) != 1 else ("item_" if "item" in self.by else "item",)
         self.names = (*self.by, *named)
         self.layout: Layout | None = None
         self._of_groups: Layout | None = None
-        self._own_kinds = own_kinds and len(self.names) > 1
+        self.joint = len(self.names) > 1 or every is not None or groups is not None
+        self._own_kinds = own_kinds and self.joint
         self._every = every
         self._given = None if groups is None else _rows_of(groups, len(self.by))
         self._listed: list[pa.Array] = []
@@ -274,7 +276,7 @@ class Keys:
 
     def needed(self, kind: pa.DataType) -> bool:
         """Whether items whose first column has this type are made into keys: several columns, or no text or number."""
-        if len(self.names) > 1 or self.layout is not None:
+        if self.joint or self.layout is not None:
             return True
         nested = pa.types.is_nested(kind) or pa.types.is_null(kind)
         return not nested and kind_of(kind) is None and part_type(kind) is not None
@@ -304,7 +306,7 @@ class Keys:
             columns[0], good = self._every.spans(columns[0], source)
         self.start([column.type for column in columns], source)
         assert self.layout is not None
-        if self.layout.is_plain:
+        if self.are_items:
             return columns[0], None, None
         many = len(self.by)
         kinds = [part.type for part in (*self._of_groups.parts, *self.layout.parts[1:])] if self._of_groups else [
@@ -328,7 +330,7 @@ class Keys:
     @property
     def are_items(self) -> bool:
         """Whether keys are the items as they were, in one column."""
-        return len(self.names) == 1 and (self.layout is None or self.layout.is_plain)
+        return not self.joint and (self.layout is None or self.layout.is_plain)
 
     def items(self, keys: pa.Array) -> pa.Array:
         """The items of keys that are published."""
@@ -347,7 +349,19 @@ class Keys:
 
     def groups(self) -> pa.Array | None:
         """All groups of the public list, in a struct."""
+        if self._given is not None:
+            self.items(pa.array([], pa.large_binary()))  # which says what they are where nothing was read
         return pa.StructArray.from_arrays(self._listed, list(self.by)) if self._listed else None
+
+    def struct(self, keys: pa.Array) -> pa.StructArray:
+        """The items of keys in a struct, also where they are of one column."""
+        items = self.items(keys)
+        return items if pa.types.is_struct(items.type) else pa.StructArray.from_arrays([items], list(self.names))
+
+    def listed_at(self, keys: pa.Array) -> npt.NDArray[np.int64]:
+        """The places of the groups of keys in the public list."""
+        assert self.layout is not None
+        return np.asarray(self.layout.columns(keys)[0], np.int64) if len(keys) else np.zeros(0, np.int64)
 
     def group_of(self, keys: pa.Array) -> npt.NDArray[np.int64]:
         """A number for the group of every key; which number it is means nothing."""

@@ -172,6 +172,8 @@ class Tables(Events):
                 raise ParameterError("user protects people, and needs the column of the values")
             table = self._data if names else _numbers_alone(self._data)
             return TableRows(table, replace(wanted, columns=names or ("value",)))
+        if wanted.only_groups:
+            return TableRows(self._data, wanted)
         keyed = self.makes_keys(names) and not wanted.plain
         if wanted.by or keyed or wanted.user is not None or wanted.pairing is not None:
             if not names and not keyed:
@@ -231,7 +233,7 @@ class TableRows(Rows):
         value = wanted.columns[0] if wanted.numbers else wanted.value
         if wanted.numbers:
             self._order.reverse()  # whose it is comes first
-        times = {value} if wanted.times else set() if wanted.every is None else {wanted.by[0]}
+        times = ({value} if wanted.times else set()) | (set() if wanted.every is None else {wanted.by[0]})
         self._order = self._assembler.pair(wanted, self._order)
         times |= set() if wanted.pairing is None else {wanted.pairing.time}
         numbers = None if wanted.times else value

@@ -17,6 +17,7 @@ class Estimate:
 
     Without a ``guarantee`` it was read from a summary and is NOT private; its repr then shows no number.
     ``asked`` is what was asked for and when, JSON-ready, where it answers a question; ``payment`` is how it was paid.
+    ``left_out`` is the share of people's contributions that bounding them left out, and ``notes`` say what it means.
     """
 
     value: float
@@ -25,11 +26,19 @@ class Estimate:
     guarantee: Guarantee | None = None
     asked: Mapping[str, Any] | None = field(default=None, compare=False, kw_only=True)
     payment: str | None = field(default=None, compare=False, kw_only=True)
+    left_out: Estimate | None = field(default=None, compare=False, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     @property
     def is_private(self) -> bool:
         """Whether the numbers may be published."""
         return self.guarantee is not None and not self.guarantee.seeded
+
+    def missing(self) -> dict[str, Any]:
+        """What is missing in it, JSON-ready; nothing where nothing is."""
+        lacks = self.left_out
+        told = None if lacks is None else {"value": lacks.value, "lower": lacks.lower, "upper": lacks.upper}
+        return {**({} if told is None else {"left_out": told}), **({"notes": list(self.notes)} if self.notes else {})}
 
     def __repr__(self) -> str:
         if self.guarantee is None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.questions.plan_of_rows import plan
     from discreet.questions.quantiles import Quantiles
     from discreet.questions.question import Question
+    from discreet.questions.sums import Mean, Sum, Variance
     from discreet.questions.top import Top
 
 _WHERE = {
@@ -27,6 +28,7 @@ _WHERE = {
     "Count": "questions.count",
     "Distinct": "questions.distinct",
     "Histogram": "questions.histogram",
+    **dict.fromkeys(["Mean", "Sum", "Variance"], "questions.sums"),
     "Quantiles": "questions.quantiles",
     "Top": "questions.top",
     "plan": "questions.plan_of_rows",
@@ -40,9 +42,12 @@ __all__ = [
     "Count",
     "Distinct",
     "Histogram",
+    "Mean",
     "Quantiles",
     "Question",
+    "Sum",
     "Top",
+    "Variance",
     "answer",
     "plan",
     "plan_people",

@@ -31,6 +31,11 @@ class Count(Question):
     confidence: float = word(0.95, "Probability with which the interval holds.", share())
 
     rules: ClassVar[tuple[Refusal, ...]] = (
+        *Question.rules,
+        Refusal(
+            "{column} cannot be combined with {by} or {every} (rows without a group are left out)",
+            lambda q: q.column is not None and bool(q.grouped_by),
+        ),
         Refusal(
             "people are counted by {user} alone, rows by {column}: give one of them",
             lambda q: q.user is not None and q.column not in (None, q.user),
@@ -42,6 +47,11 @@ class Count(Question):
         from discreet.engines.different import different_items
 
         data.refuse_strict(self)
+        if self.grouped_by:
+            from discreet.questions.groups import way_of_moments
+            from discreet.summaries.moments import ValueMoment
+
+            return way_of_moments(self, data, budget, ValueMoment("count"), None, "people" if self.people else "rows")
         unit, what = (User(), "people") if self.people else (Event(), "rows")
         mechanism = NoisyCount(budget, unit, what, self.confidence)
 

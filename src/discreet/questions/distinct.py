@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, by_place, function_of
 from discreet.questions.question import Question, Way, of_lists
-from discreet.questions.words import column, share, whole, word
+from discreet.questions.words import Refusal, column, share, whole, word
 
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
@@ -35,8 +37,19 @@ class Distinct(Question):
     )  # fmt: skip
     confidence: float = word(0.95, "Probability with which the interval holds.", share())
 
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        *Question.rules,
+        Refusal("{by} and {every} need {column}", lambda q: q.grouped_by and not q.column),
+        Refusal(
+            "{max_items} is needed for values of people by group: so many of a person count, in all groups together",
+            lambda q: q.grouped_by and q.user not in (None, q.column) and q.max_items is None,
+        ),
+    )
+
     def way(self, data: Data, budget: Budget) -> Way:
         data.refuse_strict(self)
+        if self.grouped_by:
+            return self._in_groups(data, budget)
         lists = data.lists and self.user is None
         credited = lists or (self.user is not None and self.user != self.column)
         mechanism = _mechanism(budget, credited, self.people or lists, self.max_items, self.confidence)
@@ -55,6 +68,54 @@ class Distinct(Question):
 
         draw, cost = of_lists(mechanism) if lists else mechanism, getattr(mechanism, "cost", None)
         return Way(mechanism.name, mechanism.unit, found, draw, cost=cost)
+
+    def _in_groups(self, data: Data, budget: Budget) -> Way:
+        """Values of a group are pairs of it and a value: a row has one of them, and of a person `max_items` count."""
+        from discreet.central.row_moments import RowMoments
+        from discreet.questions.groups import Grouped, GroupFinder, published, way_of_moments
+        from discreet.summaries.moments import GroupSums, ValueMoment
+
+        if self.user is not None and self.user == self.column:
+            return way_of_moments(self, data, budget, ValueMoment("count"), None, "people")
+        rows = data.rows(self, self.column, user=self.user, **self.in_groups)
+        find = GroupFinder(self, budget, rows) if self.people else None
+        spent = budget if find is None else find.budget
+        unit = User() if self.people else Event()
+
+        def mechanism(groups: int | None) -> RowMoments:
+            return RowMoments(spent, ValueMoment("count"), groups, self.confidence, unit, "values", self.max_items)
+
+        assert rows.keys is not None
+        listed = rows.keys.many_groups
+        made = mechanism(2 if self.people and listed is None else listed)
+
+        def count() -> Any:
+            if not self.people:
+                from discreet.summaries import ExactCounts
+
+                summary = ExactCounts(max_key_bytes=rows.max_key_bytes)
+                rows.feed(summary)
+                return Grouped.of(rows, summary.not_private_counts().items), None, None
+            from discreet.engines.pairs import Pairs
+
+            pairs = Pairs(rows)
+            return Grouped.of(rows, pairs.values()), pairs.people, pairs
+
+        def draw(found: Any, source: RandomSource) -> Any:
+            every, people, pairs = found
+            there, counted = np.arange(len(every.groups)), every.numbers
+            if find is not None:
+                assert self.max_items is not None
+                there = find(dataclasses.replace(every, numbers=every.numbers[pairs.items]), source, people)
+                kept = np.isin(every.numbers, there)
+                counted = every.numbers[np.unique(pairs.first_of(kept, self.max_items)[1])]
+            sums = np.bincount(counted, minlength=len(every.groups)).astype(np.int64)[there, None]
+            drawn = (mechanism(max(len(there), 2)) if find is not None else made)(GroupSums(sums), source)
+            if find is not None:
+                drawn = dataclasses.replace(drawn, guarantee=find.promised(drawn.guarantee, budget, data))
+            return published(drawn, rows, None, data, "values", self.confidence, every.groups.take(there[drawn.kept]))
+
+        return Way(f"{made.name}, {self.max_items or 1} of each", unit, count, draw, cost=None)
 
 
 def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | None, confidence: float) -> Any:

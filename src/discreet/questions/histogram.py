@@ -14,7 +14,7 @@ from discreet.errors import DataError, WordError
 from discreet.privacy.unit import Event, User
 from discreet.questions.ask import asked_of, function_of
 from discreet.questions.question import Question, Way, of_lists, universe_kind, way_of
-from discreet.questions.words import column, whole, word
+from discreet.questions.words import Refusal, column, whole, word
 
 if TYPE_CHECKING:
     from discreet.central.universe_histogram import UniverseHistogram
@@ -36,6 +36,10 @@ class Histogram(Question):
     """The count of every item of a public list, also of those that did not occur."""
 
     name: ClassVar[str] = "histogram"
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        *Question.rules,
+        Refusal("{by} and {every} need {column}", lambda q: q.grouped_by and not q.column),
+    )
     only_shown: ClassVar[bool] = True
 
     column: str | None = word(None, "Column to count; by default the only one.", column())
@@ -61,6 +65,8 @@ class Histogram(Question):
             )
         if self.user is not None and self.column is None:
             raise WordError("{user} needs {column}, the column of the items")
+        if self.grouped_by:
+            return self._in_groups(data, budget)
         mechanism = UniverseHistogram(budget, self.universe, User() if people else Event(), self.max_items)
         more = "" if self.max_items is None else f", {self.max_items} items of a person"
         prepared = Prepared(mechanism, budget, described=f"{mechanism.name}, {mechanism.universe.size} items{more}")
@@ -74,6 +80,75 @@ class Histogram(Question):
             return rows.gathered(partial(_of_rows, mechanism=mechanism))
 
         return way_of(prepared, count, of_lists(prepared.draw) if data.lists else None)
+
+    def _in_groups(self, data: Data, budget: Budget) -> Way:
+        """The histogram over all pairs of a group and a listed item: a row is in one, of a person `max_items` count."""
+        from dataclasses import replace
+
+        from discreet.central.universe_histogram import UniverseHistogram
+        from discreet.questions.groups import Grouped, GroupFinder
+
+        rows = data.rows(self, self.column, user=self.user, **self.in_groups)
+        find = GroupFinder(self, budget, rows)
+        items = self.universe.size
+
+        def mechanism(groups: int) -> UniverseHistogram:
+            unit = User() if self.people else Event()
+            return UniverseHistogram(find.budget, range(groups * items), unit, self.max_items)
+
+        made = mechanism(find.listed or 1)  # which refuses what can be refused
+
+        def count() -> Any:
+            from discreet.events.values import parts_of
+
+            pairs: Any = None
+            if self.people:
+                from discreet.engines.pairs import Pairs
+
+                pairs = Pairs(rows)
+                keys, times = pairs.values(), None
+            else:
+                from discreet.summaries import ExactCounts
+
+                summary = ExactCounts(max_key_bytes=rows.max_key_bytes)
+                rows.feed(summary)
+                raw = summary.not_private_counts()
+                keys, times = raw.items, raw.counts
+            assert rows.keys is not None
+            places = _places(self.universe, parts_of(rows.keys.struct(keys))[-1], data.are_files)
+            return Grouped.of(rows, keys), places, times, pairs
+
+        def draw(found: Any, source: RandomSource) -> Release:
+            import numpy as np
+            import pyarrow as pa
+
+            from discreet.events.values import parts_of, taken
+
+            every, places, times, pairs = found
+            if pairs is None:
+                there = find(every, source, times=times)
+            else:
+                there = find(replace(every, numbers=every.numbers[pairs.items]), source, pairs.people)
+            number = np.full(len(every.groups), -1, np.int64)
+            number[there] = np.arange(len(there))
+            wanted, cells = (places >= 0) & (number[every.numbers] >= 0), number[every.numbers] * items + places
+            if pairs is None:
+                cells, times = cells[wanted], times[wanted]
+            else:
+                cells = cells[pairs.first_of(wanted, self.max_items or 1)[1]]
+            many = max(len(there), 1)
+            made, counts = mechanism(many), np.bincount(cells, times, many * items).astype(np.int64)
+            drawn = made._publish(counts, source).head(len(there) * items)
+            group, item = np.divmod(np.array(drawn.items, np.int64), items)
+            columns = [taken(column, there[group]) for column in parts_of(every.groups)]
+            names = [*self.grouped_by, "item_" if "item" in self.grouped_by else "item"]
+            listed = pa.StructArray.from_arrays([*columns, self.universe.take(item)], names)
+            promised = find.promised(drawn.guarantee, budget, data)
+            return drawn.with_guarantee(promised).with_items(listed, self.grouped_by)
+
+        more = "" if self.max_items is None else f", {self.max_items} items of a person"
+        groups = "discovered" if find.listed is None else find.listed
+        return Way(f"{made.name}, {items} items, {groups} groups{more}", made.unit, count, draw)
 
 
 def _of_rows(rows: Rows, mechanism: UniverseHistogram) -> Counts:

@@ -9,6 +9,7 @@ from discreet.questions.count import count
 from discreet.questions.distinct import distinct
 from discreet.questions.histogram import histogram
 from discreet.questions.quantiles import quantiles
+from discreet.questions.sums import mean, sum, variance
 from discreet.questions.top import top_k
 
 __all__ = ["Asker"]
@@ -39,3 +40,15 @@ class Asker:
     @wraps(quantiles)
     def quantiles(self, *given: Any, **words: Any) -> Any:
         return quantiles(self._data, *given, **words)
+
+    @wraps(sum)
+    def sum(self, *given: Any, **words: Any) -> Any:
+        return sum(self._data, *given, **words)
+
+    @wraps(mean)
+    def mean(self, *given: Any, **words: Any) -> Any:
+        return mean(self._data, *given, **words)
+
+    @wraps(variance)
+    def variance(self, *given: Any, **words: Any) -> Any:
+        return variance(self._data, *given, **words)

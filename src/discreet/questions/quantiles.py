@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import Event, Unit, User
 from discreet.questions.ask import asked_of, by_place, function_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
+    from discreet.releases.group_list import GroupRelease
     from discreet.releases.quantile_list import QuantileRelease
 
 __all__ = ["Quantiles", "mechanism_for", "quantiles"]
@@ -110,6 +112,7 @@ class Quantiles(Question):
     """The values below which given shares of a column lie, of numbers, dates or times: 0.5 is the median."""
 
     name: ClassVar[str] = "quantiles"
+    holds: ClassVar[str] = "value"
 
     column: str | None = word(None, "Column of the numbers, dates or times; by default the only one.", column())
     quantiles: tuple[float, ...] = word(
@@ -136,7 +139,11 @@ class Quantiles(Question):
         choice("auto", "tree", "choice"), advanced=True,
     )  # fmt: skip
 
-    rules: ClassVar[tuple[Refusal, ...]] = (needs("max_rows", "user"),)
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        *Question.rules,
+        needs("max_rows", "user"),
+        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.grouped_by and not q.column),
+    )
     no_other_answer: ClassVar[frozenset[str]] = frozenset({"mechanism"})
 
     def complete(self) -> None:
@@ -148,6 +155,8 @@ class Quantiles(Question):
 
         assert self.range is not None
         grid = grid_of(self.range, self.bins, self.scale)
+        if self.grouped_by:
+            return self._in_groups(data, budget, grid)
         unit = User() if self.people else Event()
         asked = (budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
         mechanism = mechanism_for(*asked, self.mechanism, finest=self.bins is None)
@@ -165,10 +174,62 @@ class Quantiles(Question):
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        named = super().columns
-        return {"value" if what == "item" else what: name for what, name in named.items()}
+    def _in_groups(self, data: Data, budget: Budget, grid: Grid | StepGrid) -> Way:
+        """A row is in one group, and a person's rows in all groups share their votes: each group has all the budget."""
+        from dataclasses import replace
+
+        from discreet.questions.groups import Grouped, GroupFinder
+
+        data.refuse_strict(self)
+        rows = data.rows(
+            self, None, user=self.user, value=self.column, only_groups=True, times=grid.kind in ("date", "time"),
+            **self.in_groups,
+        )  # fmt: skip
+        find = GroupFinder(self, budget, rows)
+        unit = User() if self.people else Event()
+        asked = (find.budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
+        mechanism = mechanism_for(*asked, self.mechanism, finest=self.bins is None)
+
+        def count() -> Any:
+            from discreet.engines.amounts import Amounts
+
+            return Amounts(rows, mechanism.grid.places)
+
+        def draw(found: Any, source: RandomSource) -> GroupRelease:
+            import pyarrow as pa
+
+            from discreet.events.values import parts_of, taken
+            from discreet.releases.group_list import GroupRelease
+
+            keys = pa.array([], pa.large_binary()) if found.keys is None else found.keys
+            every = Grouped.of(rows, keys)
+            numbers = every.numbers[found.groups] if found.groups is not None else np.zeros(0, np.int64)
+            there = find(replace(every, numbers=numbers), source, found.people)
+            all_rows = None if found.people is None else np.bincount(found.people)
+            each: Any = replace(mechanism, confidence=1.0 - (1.0 - self.confidence) / max(len(there), 1))
+            answers = []
+            for group in there.tolist():
+                own = numbers == group
+                people = None if found.people is None else found.people[own]
+                answers.append(each(each.counts(found.places[own], people, all_rows), source))
+            shares = mechanism.quantiles
+            columns = [taken(column, np.repeat(there, len(shares))) for column in parts_of(every.groups)]
+            columns.append(pa.array(list(shares) * len(there), pa.float64()))
+            promised = find.promised(replace(mechanism.guarantee, seeded=source.seeded), budget, data)
+            drawn = [row for answer in answers for row in answer]
+            kind = mechanism.grid.kind
+            return GroupRelease.in_order(
+                pa.StructArray.from_arrays(columns, [*self.grouped_by, _free_name(self.grouped_by)]),
+                [row.value for row in drawn], [row.lower for row in drawn], [row.upper for row in drawn],
+                promised, self.confidence, self.name, kind,
+            )  # fmt: skip
+
+        groups = "discovered" if find.listed is None else find.listed
+        return Way(f"{mechanism.name}, {groups} groups", mechanism.unit, count, draw)
+
+
+def _free_name(named: Sequence[str]) -> str:
+    return "quantile" if "quantile" not in named else "quantile_"
 
 
 def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import UNIT_NAMES, Event, Unit, User, unit_named
-from discreet.questions.words import Refusal, ValueKind, choice, column, plain, word, words_of
+from discreet.questions.words import Refusal, ValueKind, choice, column, columns, needs, plain, word, words_of
 
 if TYPE_CHECKING:
     from discreet.central.prepared import Prepared
-    from discreet.events.times import Pairing
+    from discreet.events.times import Every, Pairing
     from discreet.noise import RandomSource
     from discreet.privacy.accounting import Charge
     from discreet.privacy.budget import Budget
@@ -123,6 +123,20 @@ class Worded:
         )  # fmt: skip
 
 
+_GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)"
+
+
+def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    from pathlib import Path
+
+    from discreet.events.literals import groups_written
+
+    columns = len(others.get("by") or ()) + (others.get("every") is not None)
+    if not columns:
+        raise WordError(_GROUPS)
+    return groups_written(Path(path), columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question(Worded, abc.ABC):
     """What all questions that have one answer share."""
@@ -130,6 +144,8 @@ class Question(Worded, abc.ABC):
     name: ClassVar[str]
     no_other_answer: ClassVar[frozenset[str]] = frozenset()
     """Words that say how it is computed, and not what: a charge id stands for the question without them."""
+    holds: ClassVar[str] = "item"
+    """What is in its column: items, or values."""
     only_shown: ClassVar[bool] = False
     """Whether the confidence of the intervals is no part of the question: they are made when it is written."""
     people_by_user: ClassVar[bool] = True
@@ -137,6 +153,14 @@ class Question(Worded, abc.ABC):
 
     user: str | None = word(
         None, "Column that says whose row it is. Hides whole people.", column(), old=("user_column",)
+    )
+    by: tuple[str, ...] | None = word(None, "Answer for every group; repeat it for several columns.", columns())
+    every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
+    groups: Sequence[Any] | None = word(
+        None,
+        "Public list of all groups, one a line (CSV for several columns).",
+        plain("FILE", _groups_from_text),
+        advanced=True,
     )
     where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
     lookup: Any = word(
@@ -148,6 +172,11 @@ class Question(Worded, abc.ABC):
     nulls: str = word("error", "Rows without a value are an error, or left out.", choice("error", "skip"))
     bad_rows: str = word(
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
+    )
+
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        needs("every", "time"),
+        Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
     )
 
     unit: Unit | None = word(None, "What is hidden: row, person or person-day.", unit_kind())
@@ -200,7 +229,7 @@ class Question(Worded, abc.ABC):
     @property
     def has_spans(self) -> bool:
         """Whether spans of time say anything here."""
-        return self.spans_hidden or getattr(self, "every", None) is not None
+        return self.spans_hidden or self.every is not None
 
     @property
     def pairing(self) -> Pairing | None:
@@ -224,9 +253,29 @@ class Question(Worded, abc.ABC):
     @property
     def columns(self) -> dict[str, Any]:
         """The names of the columns it is about, by what they hold."""
-        held = {"column": "item", "by": "by", "user": "user", "value": "value"}
-        named = {what: getattr(self, name, None) for name, what in held.items()}
-        return {what: spoken(name) for what, name in named.items() if name is not None}
+        held = {"column": self.holds, "by": "by", "user": "user", "value": "value"}
+        named = [(what, getattr(self, name, None)) for name, what in held.items()]
+        by = {"by": list(self.grouped_by)} if self.grouped_by else {}
+        return {**{what: spoken(name) for what, name in named if name is not None}, **by}
+
+    @property
+    def spans(self) -> Every | None:
+        """The spans of time that are groups."""
+        if self.every is None:
+            return None
+        from discreet.events.times import Every
+
+        return Every(self.every, self.zone)
+
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The columns that say the group of a row, that of times first."""
+        return (*((self.time,) if self.every is not None and self.time is not None else ()), *(self.by or ()))
+
+    @property
+    def in_groups(self) -> dict[str, Any]:
+        """What rows are asked for where they are in groups; see `Wanted`."""
+        return {"by": self.grouped_by, "every": self.spans, "groups": self.groups}
 
     @property
     def people(self) -> bool:

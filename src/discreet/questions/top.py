@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from discreet.events.assembly import Rows
     from discreet.events.keys import Keys
-    from discreet.events.times import Every
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -53,20 +52,6 @@ def _for_rows(name: str, because: str) -> Refusal:
     """A word that says something where rows are hidden, and nothing where people are."""
     text = f"{{{name}}} cannot be combined with {{user}} ({because})"
     return Refusal(text, lambda q: name in q.given and q.people)
-
-
-_GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)"
-
-
-def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    from pathlib import Path
-
-    from discreet.events.literals import groups_written
-
-    columns = len(others.get("by") or ()) + (others.get("time") is not None)
-    if not columns:
-        raise WordError(_GROUPS)
-    return groups_written(Path(path), columns)
 
 
 def _pairs_kind() -> ValueKind:
@@ -94,14 +79,6 @@ class Top(Question):
 
     column: tuple[str, ...] | None = word(None, "Column to count; repeat it to count combinations.", columns())
     k: int = word(100, "List at most N values (of every group).", whole(1, 2**30), letter="k")
-    by: tuple[str, ...] | None = word(None, "List the top K of every group; repeat it for several columns.", columns())
-    every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
-    groups: Sequence[Any] | None = word(
-        None,
-        "Public list of all groups, one a line (CSV for several columns).",
-        plain("FILE", _groups_from_text),
-        advanced=True,
-    )
     value: str | None = word(
         None, "Add up this column instead of counting people.", one_column(), old=("values", "value_column")
     )
@@ -135,8 +112,7 @@ class Top(Question):
     )  # fmt: skip
 
     rules: ClassVar[tuple[Refusal, ...]] = (
-        needs("every", "time"),
-        Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
+        *Question.rules,
         needs("value", "value_range", because="a public range"),
         needs("value_range", "value"),
         needs("value", "user", because="values are summed by person"),
@@ -240,30 +216,10 @@ class Top(Question):
     def no_other_answer(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"memory", "workers"} if self.people else ())
 
-    @property
-    def spans(self) -> Every | None:
-        """The spans of time that are groups."""
-        if self.every is None:
-            return None
-        from discreet.events.times import Every
-
-        return Every(self.every, self.zone)
-
-    @property
-    def grouped_by(self) -> tuple[str, ...]:
-        """The columns that say the group of a row, that of times first."""
-        return (*((self.time,) if self.every is not None and self.time is not None else ()), *(self.by or ()))
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        by = {"by": list(self.grouped_by)} if self.grouped_by else {}
-        return {**super().columns, **by}
-
     def rows(self, data: Data, lists: bool) -> Rows:
         """The rows that it asks for."""
         return data.rows(
-            self, self.column, user=self.user, value=self.value, by=self.grouped_by, every=self.spans,
-            groups=self.groups, lists=lists, universe=self.universe,
+            self, self.column, user=self.user, value=self.value, lists=lists, universe=self.universe, **self.in_groups
         )  # fmt: skip
 
     def come_in_lists(self, data: Data) -> bool:

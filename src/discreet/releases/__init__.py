@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from discreet._names import on_first_use
 
 if TYPE_CHECKING:
+    from discreet.releases.group_list import GroupRelease
     from discreet.releases.over_time import Increase
     from discreet.releases.plot import plot_over_time
     from discreet.releases.quantile_list import QuantileRelease
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Increase": "releases.over_time",
+    "GroupRelease": "releases.group_list",
     "QuantileRelease": "releases.quantile_list",
     "Release": "releases.release",
     "ReportRelease": "releases.report_release",
     "plot_over_time": "releases.plot",
 }
 
-__all__ = ["Increase", "QuantileRelease", "Release", "ReportRelease", "plot_over_time"]
+__all__ = ["GroupRelease", "Increase", "QuantileRelease", "Release", "ReportRelease", "plot_over_time"]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -183,21 +184,28 @@ _OWN_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] = {
     "json": lambda answer, confidence, width: answer.to_json() + "\n",
     "csv": lambda answer, confidence, width: answer.to_csv(),
     "html": lambda answer, confidence, width: answer.to_html(),
+    "parquet": lambda answer, confidence, width: answer.to_parquet(),
 }
 """Of answers that have a confidence of their own."""
 
-_COUNTED = {f"noisy count of {what}": what for what in ("rows", "people")}  # by the name of `NoisyCount`
+_OF = re.compile(r"noisy (?:(?:count|number) (?:of|over) (rows|people)|(sum|mean|variance))\b")  # names of mechanisms
 
 
 def _counted(estimate: Estimate) -> str:
-    """What a number is of."""
-    return _COUNTED.get(estimate.guarantee.mechanism, "values") if estimate.guarantee is not None else "values"
+    """What a number is of, or what it is."""
+    found = _OF.match(estimate.guarantee.mechanism) if estimate.guarantee is not None else None
+    return "values" if found is None else found[1] or found[2]
 
 
 def _count_table(estimate: Estimate, confidence: float, width: int | None) -> str:
-    row = _counted(estimate), f"{int(estimate.value):,}", intervals([estimate.lower], [estimate.upper])[0]
+    from discreet.releases.estimate_table import figure
+
+    numbers = (estimate.value, estimate.lower, estimate.upper)
+    whole = _counted(estimate) in ("rows", "people", "values")
+    value, lower, upper = (figure(int(each) if whole and math.isfinite(each) else float(each)) for each in numbers)
     headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
     promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
+    row = _counted(estimate), value, f"{lower} to {upper}"
     return f"{table_text(headings, [row], (1, 2), width)}{paragraph(promised)}\n"
 
 
@@ -206,9 +214,9 @@ def _count_json(estimate: Estimate, confidence: float, width: int | None) -> str
 
 
 def _count_csv(estimate: Estimate, confidence: float, width: int | None) -> str:
-    upper = "" if math.isinf(estimate.upper) else f"{estimate.upper:g}"
-    row = f"{_counted(estimate)},{estimate.value:.0f},{estimate.lower:g},{upper}"
-    return f"counted,estimate,lower,upper\n{row}\n"
+    numbers = (estimate.value, estimate.lower, estimate.upper)
+    cells = ["" if math.isinf(each) else str(int(each) if float(each).is_integer() else each) for each in numbers]
+    return f"counted,estimate,lower,upper\n{','.join([_counted(estimate), *cells])}\n"
 
 
 _COUNT_FORMATS = {"table": _count_table, "json": _count_json, "csv": _count_csv}
@@ -220,7 +228,8 @@ def describe_estimate(estimate: Any, confidence: float) -> dict[str, Any]:
     promised = None if estimate.guarantee is None else estimate.guarantee.to_dict()
     numbers = {name: _finite(getattr(estimate, name)) for name in names}
     asked = getattr(estimate, "asked", None) or {}
-    return {**numbers, "confidence": confidence, "guarantee": promised, **asked}
+    missing = estimate.missing() if hasattr(estimate, "missing") else {}
+    return {**numbers, **missing, "confidence": confidence, "guarantee": promised, **asked}
 
 
 def _finite(number: Any) -> Any:

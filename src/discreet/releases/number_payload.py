@@ -17,7 +17,7 @@ def estimate_payload(estimate: Estimate) -> bytes:
     assert estimate.guarantee is not None
     upper = None if math.isinf(estimate.upper) else estimate.upper
     fields = {"value": estimate.value, "lower": estimate.lower, "upper": upper}
-    told = {"guarantee": estimate.guarantee.to_dict(), "asked": estimate.asked}
+    told = {"guarantee": estimate.guarantee.to_dict(), "asked": estimate.asked, **estimate.missing()}
     return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
 
 
@@ -30,6 +30,9 @@ def estimate_of_payload(payload: bytes) -> Estimate:
         upper = math.inf if fields["upper"] is None else fields["upper"]
         asked = Asked.from_dict(fields["asked"]).to_dict()
         guarantee = Guarantee.from_dict(fields["guarantee"])
-        return Estimate(fields["value"], fields["lower"], upper, guarantee, asked=asked)
+        lacks = fields.get("left_out")
+        left_out = None if lacks is None else Estimate(lacks["value"], lacks["lower"], lacks["upper"], guarantee)
+        notes = tuple(fields.get("notes", ()))
+        return Estimate(fields["value"], fields["lower"], upper, guarantee, asked=asked, left_out=left_out, notes=notes)
     except (KeyError, TypeError, ValueError):
         raise CorruptStateError("what the ledger stores under this id is no count") from None

@@ -170,7 +170,7 @@ def payload_of(answer: Any) -> bytes:
 
 
 def answer_of(payload: bytes) -> Any:
-    """The inverse: a `Release`, an `Estimate`, a `QuantileRelease` or a `ReportRelease`."""
+    """The inverse: a `Release`, an `Estimate`, a `QuantileRelease`, a `GroupRelease` or a `ReportRelease`."""
     kind = kind_of_answer(payload)
     if kind == "estimate":
         from discreet.releases.number_payload import estimate_of_payload
@@ -184,11 +184,15 @@ def answer_of(payload: bytes) -> Any:
         from discreet.releases.report_release import ReportRelease
 
         return ReportRelease.from_payload(payload)
+    if kind == "groups":
+        from discreet.releases.group_list import GroupRelease
+
+        return GroupRelease.from_payload(payload)
     return Release.from_payload(payload)
 
 
 def kind_of_answer(payload: bytes) -> object:
-    """What a payload says it is: "histogram", "estimate", "quantiles", "report"; None of what is none."""
+    """What a payload says it is: "histogram", "estimate", "quantiles", "groups", "report"; None of what is none."""
     try:
         stored = json.loads(payload)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
 import unicodedata
@@ -16,9 +17,10 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.labels import cut, readable
 
 if TYPE_CHECKING:
+    from discreet.releases.group_list import GroupRelease
     from discreet.releases.release import Release
 
-__all__ = ["plot_histogram", "plot_over_time"]
+__all__ = ["plot_groups", "plot_histogram", "plot_over_time"]
 
 _BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
 _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
@@ -126,6 +128,40 @@ def _small_multiples(
     return _finished(every[0], None, path, histogram)
 
 
+def plot_groups(answer: GroupRelease, path: str | os.PathLike[str] | None, *, ax: Any = None, most: int = 60) -> Any:
+    """The estimates of groups with their intervals: a line where the groups are times, else bars."""
+    rows = answer.cells
+    values, lower, upper = (np.array([_as_number(row[place]) for row in rows], float) for place in (-3, -2, -1))
+    over_time = len(answer.names) == 1 and all(isinstance(row[0], datetime.date) for row in rows)
+    told = f"private {answer.of}, intervals that hold together at {100 * answer.confidence:g}% confidence"
+    axes = _axes(ax, (8.0, 4.8 if over_time else 1.6 + 0.28 * max(min(len(rows), most), 3)), path)
+    if not rows:
+        _sentence(axes, "No group passed the threshold.")
+    elif over_time:
+        _band(axes, [row[0] for row in rows], values, np.where(np.isinf(lower), values, lower), upper, _LINES[0], None)
+        axes.set_ylabel(told, fontsize=8)
+        axes.figure.autofmt_xdate()
+    else:
+        shown = slice(most)
+        places = np.arange(len(rows[shown]))[::-1]
+        ends = [np.where(np.isinf(end), values, end)[shown] for end in (lower, upper)]
+        axes.hlines(places, *ends, color=_INK, linewidth=1)
+        axes.plot(values[shown], places, "o", color=_BAR, markersize=6)
+        labels, families = _labels([row[:-3] if len(answer.names) > 1 else row[0] for row in rows[shown]])
+        axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
+        more = f"; {len(rows) - most:,} more groups are not drawn" if len(rows) > most else ""
+        axes.set_xlabel(told + more, fontsize=9)
+    return _finished(axes, ax, path, answer)
+
+
+def _as_number(value: Any) -> float:
+    """A date or a time as seconds."""
+    if not isinstance(value, datetime.date):
+        return float(value)
+    moment = value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day)
+    return moment.timestamp()
+
+
 def plot_over_time(
     releases: Iterable[Release],
     path: str | os.PathLike[str] | None = None,
@@ -200,7 +236,7 @@ def _axes(ax: Any, size: tuple[float, float], path: str | os.PathLike[str] | Non
     return ax
 
 
-def _finished(axes: Any, given: Any, path: str | os.PathLike[str] | None, release: Release) -> Any:
+def _finished(axes: Any, given: Any, path: str | os.PathLike[str] | None, release: Release | GroupRelease) -> Any:
     """The guarantee above, and the file."""
     figure = axes.figure
     color = "#b00020" if release.guarantee.seeded else _MUTED

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from discreet.errors import CorruptStateError, DataError, NotPublishedError
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Guarantee
 from discreet.releases.asked import Asked
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
 
 __all__ = ["QuantileRelease", "QuantileRow"]
 
@@ -31,7 +26,7 @@ class QuantileRow(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class QuantileRelease:
+class QuantileRelease(EstimateTable):
     """Quantiles in the order of their shares: `answer[0.5]` is an `Estimate`; iterating gives rows.
 
     Values and bounds never fall from one share to the next.
@@ -71,15 +66,12 @@ class QuantileRelease:
         return tuple(row.value for row in self.rows)
 
     @property
-    def is_private(self) -> bool:
-        """Whether the numbers may be published."""
-        return not self.guarantee.seeded
+    def names(self) -> tuple[str, ...]:
+        return ("quantile",)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[QuantileRow]:
-        return iter(self.rows)
+    @property
+    def cells(self) -> list[tuple[Any, ...]]:
+        return list(self.rows)
 
     def __getitem__(self, quantile: float) -> Estimate:
         for row in self.rows:
@@ -87,41 +79,6 @@ class QuantileRelease:
                 return Estimate(row.value, row.lower, row.upper, self.guarantee)
         known = ", ".join(f"{row.quantile:g}" for row in self.rows)
         raise NotPublishedError(f"the quantile {quantile!r} was not asked for; published are {known}")
-
-    def __repr__(self) -> str:
-        return f"QuantileRelease({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
-
-    def _table(self, width: int | None) -> str:
-        from discreet.releases.formats import table_text
-
-        cells = [
-            (f"{row.quantile:g}", figure(row.value), f"{figure(row.lower)} to {figure(row.upper)}") for row in self.rows
-        ]
-        return table_text(["quantile", "estimate", f"{100 * self.confidence:g}% interval"], cells, (1, 2), width)
-
-    def to_table(self, width: int | None = None) -> str:
-        """For people, with what is promised."""
-        from discreet.releases.formats import paragraph
-
-        return f"{self._table(width)}{paragraph(self.guarantee.sentence())}\n"
-
-    def _repr_html_(self) -> str:
-        from discreet._bars import guarantee_html
-
-        rows = "".join(
-            f"<tr><td>{row.quantile:g}</td><td><b>{figure(row.value)}</b></td>"
-            f'<td style="opacity:.8">{figure(row.lower)} to {figure(row.upper)}</td></tr>'
-            for row in self.rows
-        )
-        head = f"<tr><th>quantile</th><th>value</th><th>{100 * self.confidence:g}% interval</th></tr>"
-        promise = guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)
-        return f'<div style="color:inherit;line-height:1.4"><table>{head}{rows}</table>{promise}</div>'
-
-    def explain(self) -> str:
-        """What is promised, in words for people who do not know the field."""
-        from discreet.releases.explain import explained
-
-        return explained(self.guarantee.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -147,7 +104,7 @@ class QuantileRelease:
         try:
             told = json.loads(text)
             kind = str(told.get("kind", "number"))
-            read = _READ[kind]
+            read = VALUE_KINDS[kind]
             rows = tuple(
                 QuantileRow(float(row["quantile"]), *(read(row[key]) for key in QuantileRow._fields[1:]))
                 for row in told["quantiles"]
@@ -171,21 +128,6 @@ class QuantileRelease:
             raise DataError("this is not JSON of published quantiles")
         return made
 
-    def to_csv(self) -> str:
-        """A line for each, after one with the names."""
-        lines = [",".join(QuantileRow._fields), *(",".join(f"{plain(each)}" for each in row) for row in self.rows)]
-        return "\n".join(lines) + "\n"
-
-    def to_arrow(self) -> pa.Table:
-        """A table with a row for each."""
-        import pyarrow as pa
-
-        return pa.table({name: pa.array([getattr(row, name) for row in self.rows]) for name in QuantileRow._fields})
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A data frame with a row for each."""
-        return self.to_arrow().to_pandas()
-
     def to_payload(self) -> bytes:
         """What a ledger stores."""
         return json.dumps({"release": "quantiles", "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
@@ -200,25 +142,3 @@ class QuantileRelease:
             return cls.from_json(json.dumps(told["told"]))
         except (KeyError, TypeError, ValueError):
             raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
-
-
-_READ: dict[str, Callable[[Any], Any]] = {
-    "number": float,
-    "whole": lambda told: int(str(told)),
-    "date": datetime.date.fromisoformat,
-    "time": datetime.datetime.fromisoformat,
-}
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: a number, or a date or time in ISO 8601."""
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
-def figure(number: Any) -> str:
-    """A value for people: of numbers six digits, or all of a larger whole part; a date, or a time."""
-    if isinstance(number, datetime.date):
-        return str(number)
-    if isinstance(number, int):
-        return f"{number:,}"
-    return f"{number:,.0f}" if abs(number) >= 1e6 else f"{number:,.6g}"

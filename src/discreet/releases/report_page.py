@@ -7,11 +7,11 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from discreet._bars import amount, between, interval_bar, reach
+from discreet.releases.estimate_table import figure
 from discreet.releases.explain import explanation, factor_of, spent
 from discreet.releases.html import as_html
 from discreet.releases.labels import readable
 from discreet.releases.line_chart import Point, line_chart
-from discreet.releases.quantile_list import figure
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:

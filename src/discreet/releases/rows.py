@@ -153,13 +153,13 @@ def rows_of(items: pa.Array | _native.PlainItems, counts: npt.NDArray[np.int64] 
     return ArrayRows(as_arrow(items), np.asarray(counts, dtype=np.int64))
 
 
-def free_names(names: Sequence[str]) -> tuple[str, ...]:
+def free_names(names: Sequence[str], taken: Sequence[str] = _TAKEN_NAMES) -> tuple[str, ...]:
     """Names for columns that the release has no other use for: an underscore is added where it has."""
-    return tuple(_free(name, names) for name in names)
+    return tuple(_free(name, names, taken) for name in names)
 
 
-def _free(name: str, named: Sequence[str]) -> str:
+def _free(name: str, named: Sequence[str], taken: Sequence[str]) -> str:
     free = name
-    while free in _TAKEN_NAMES or (free != name and free in named):
+    while free in taken or (free != name and free in named):
         free += "_"
     return free

@@ -40,8 +40,11 @@ def released(told: dict[str, Any]) -> str:
         what = "estimates from messages of parties: " + (", ".join(shown) or "how many sent one")
     elif "quantiles" in told:
         what = "quantiles of a column"
-    elif "number_of" in told:
-        what = f"the number of {told['number_of'].replace('values', 'different values')}"
+    elif "number_of" in told or "estimate_of" in told:
+        of = told.get("number_of") or told["estimate_of"]
+        number = of in ("rows", "people", "values")
+        what = f"the number of {of.replace('values', 'different values')}" if number else f"the {of} of a column"
+        what += "" if "number_of" in told else " in every group"
     elif "total" in told or "people" in told:
         what = f"the number of {'rows' if 'total' in told else 'people'} so far"
     elif "estimator" in told:

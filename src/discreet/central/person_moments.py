@@ -1,0 +1,201 @@
+"""Counts, sums, means and variances of people's rows, of all of them or by group, each person hidden with all rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.central.person_vectors import LOSSES, PARTS, RUNGS, SIZES, Calibration, PersonVectors, gaussian_delta
+from discreet.central.row_moments import Bounded
+from discreet.errors import ParameterError, WordError
+from discreet.noise import RandomSource, system_source
+from discreet.privacy import Budget, Estimate, User
+from discreet.privacy.budget import as_budget
+from discreet.privacy.checks import probability, whole_number
+from discreet.summaries.moments import ValueMoment
+from discreet.summaries.people import LENGTH, ValueRange
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from discreet.releases.release import Release
+
+__all__ = ["MOST_GROUPS", "BoundedPeople", "PersonMoments"]
+
+MOST_GROUPS = 2**15
+"""How many groups are discovered at most."""
+_PER_ONE = 2**10  # sums are published in so many parts of 1
+
+
+@dataclass(frozen=True)
+class BoundedPeople(Bounded):
+    """The same of people.
+
+    Attributes:
+        left_out: The share of contributions that scaling left out.
+        covered: Intervals are about all that people have who have no more than this many rows, of sums whose values add
+            up to no more; None: about everything.
+    """
+
+    left_out: Estimate | None = None
+    covered: float | None = None
+
+
+@dataclass(frozen=True)
+class PersonMoments(PersonVectors):
+    """The steps of `PersonVectors` for sums that counts, sums, means and variances follow from (`ValueMoment`).
+
+    Unit: one person with all of their rows, added or removed (`User()`).
+    Guarantee: (epsilon, delta); rho over a public list of groups, or without groups.
+    Noise: a person is one vector over all groups and parts of their sums, none of which is negative. It is scaled to
+        length C, chosen from private sizes, and every coordinate has discrete Gaussian noise of C/mu_i.
+    Threshold: none over a public list of groups, which needs no look at them: sizes, losses and counts have all of the
+        budget. Others are discovered as items are, by how many people are in them.
+    Error: that of the coordinates, whose bounds cover what scaling may have left out (`Scaling`). The answer is between
+        the least and the largest that they allow. Of counts it contains the true number; of sums, means and variances
+        that in which nobody has more rows than `covered`.
+    Argument: docs/privacy/sums.md.
+
+    Args:
+        moment: What is asked; a "count" is of people.
+        listed: How many groups a public list has; 1 without groups. None: they are discovered.
+        confidence: All intervals hold together with this probability.
+    """
+
+    reference: ClassVar[str] = "docs/privacy/sums.md"
+
+    moment: ValueMoment = ValueMoment("count")  # noqa: RUF009 - frozen
+    listed: int | None = 1
+    confidence: float = 0.95
+
+    @classmethod
+    def of(cls, budget: Budget, moment: ValueMoment, listed: int | None = 1, confidence: float = 0.95) -> PersonMoments:
+        """The mechanism for a question."""
+        values = None if moment.kind == "count" else ValueRange(0.25, 1.0)
+        return cls(
+            budget, MOST_GROUPS, User(), values=values, groups=None, moment=moment, listed=listed, confidence=confidence
+        )
+
+    def __post_init__(self) -> None:
+        as_budget(self.budget)
+        probability("confidence", self.confidence)
+        if self.unit != User():
+            raise ParameterError(f"{self.name} protects dc.User(); got {self.unit!r}")
+        if self.moment.kind == "signed" and self.moment.low < 0:
+            raise ParameterError('negative values of people are summed apart: take "split"')
+        if self.listed is not None:
+            whole_number("listed", self.listed, 1, 2**20)
+        if self.budget.rho is None and self.budget.delta == 0.0:
+            raise WordError(
+                "hiding people here needs {delta} > 0 (such as 1e-6), or {rho}: the noise is Gaussian. With {epsilon} "
+                "alone `discreet count` counts people, and `discreet histogram` people over a list"
+            )
+        if self.listed is None and self.budget.rho is not None:
+            raise WordError("finding unknown groups needs {epsilon} and {delta} > 0, or list the groups with {groups}")
+        _ = self.calibration
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The mechanism in words."""
+        what = {"count": "number", "signed": "sum", "split": "sum"}.get(self.moment.kind, self.moment.kind)
+        return f"noisy {what} over people" + ("" if self.listed == 1 else " by group")
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        if self.listed is None:
+            return super().calibration
+        return _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0, (0, 0))
+
+    @property
+    def _one(self) -> int:
+        return self.moment.one
+
+    @property
+    def _worth(self) -> float:
+        return 1.0 if self.moment.kind == "count" else _PER_ONE / self.moment.one
+
+    @property
+    def _lowest(self) -> int:
+        return 0
+
+    def _least_listed(self, noise: npt.NDArray[np.float64]) -> int:
+        return -(2**62)
+
+    def check(self, summary: Any) -> None:
+        """Whoever counts people offers their sums, see `engines.person_sums`."""
+
+    def draw(self, found: Any, source: RandomSource) -> tuple[npt.NDArray[np.int64], Release]:  # type: ignore[override]
+        """(places of the groups, their noisy sums): all that is random."""
+        second = False
+        if self.listed is not None:
+            places = np.arange(self.listed)
+            sums = np.ones(len(places), np.int64)
+        else:
+            places, sums, second = self.discover(found.groups, source)
+        parts, coordinates = self.moment.parts, found.discovered(places)
+        every = np.arange(len(places) * parts)
+        return places, self._count(coordinates, every, np.repeat(sums, parts), second, source)
+
+    def __call__(self, found: Any, source: RandomSource | None = None) -> BoundedPeople:  # type: ignore[override]
+        """Draw the noise. `source` is for tests and audits: a seeded one makes the answer not private."""
+        places, drawn = self.draw(found, system_source() if source is None else source)
+        order = np.argsort(np.array(drawn.items, np.int64))
+        per = 1 if self.moment.kind == "count" else _PER_ONE
+        columns = (drawn.counts, *drawn.bounds(self.confidence))
+        noisy, lower, upper = (
+            np.asarray(column, np.float64)[order].reshape(len(places), self.moment.parts) / per for column in columns
+        )
+        moment = self.moment
+        values = moment.ends(moment.answer(noisy))
+        least, most = moment.within(lower, upper)
+        least, most = moment.ends(least - moment.rounding), moment.ends(most + moment.rounding)
+        if moment.kind == "count":
+            values = np.maximum(values, 0.0)
+            least = np.maximum(least, float(self.listed is None))
+        scaling = drawn.error_model.scaling
+        covered = None if scaling is None or scaling.covered is None else scaling.covered / per
+        if covered is not None and moment.kind in ("signed", "split"):
+            covered *= moment.largest
+        return BoundedPeople(
+            places, np.clip(values, least, most), least, most, drawn.guarantee, drawn.left_out, covered
+        )
+
+
+@dataclass(frozen=True)
+class _WithoutLooks(Calibration):
+    """Where nothing has to be discovered, counts have what looks would take."""
+
+    def counts(self, second: bool, loses: bool = True) -> Fraction:
+        return PARTS - SIZES - (LOSSES if loses else 0)
+
+
+def _mu(budget: Budget, coordinates: int) -> float:
+    """mu of all steps together: of rho exactly, as discrete Gaussian noise adds up; else by the exact delta.
+
+    Noise is discrete: as in `person_vectors.calibrated` what that costs is taken off epsilon.
+    """
+    if budget.rho is not None:
+        return math.sqrt(2.0 * budget.rho) * (1.0 - 1e-12)
+    epsilon, delta = budget.epsilon, budget.delta
+    assert epsilon is not None
+    assert delta is not None
+    touched = 2 + RUNGS + coordinates
+
+    def passes(mu: float) -> bool:
+        least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
+        return least > 0.0 and float(gaussian_delta(np.array(least), np.array(mu))) <= delta * (1.0 - 1e-9)
+
+    low, high = 0.0, 1.0
+    while passes(high) and high < 1e6:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    if low < 1e-6:
+        raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
+    return low

@@ -1,0 +1,58 @@
+"""Sums over rows, by group: what counts, sums, means and variances of rows are drawn from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.engines.numbers import Numbers, plain_numbers
+from discreet.events.assembly import Rows
+from discreet.summaries.moments import GroupSums, ValueMoment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["group_sums"]
+
+_AT_ONCE = 1 << 22  # rows: sums of so many entries of 2^30 are exact as floats
+
+
+def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
+    """The sums over all rows, of every group that occurs where rows have one. NOT private.
+
+    Rows without a number (NaN) are left out, each by itself. No row and no order decides anything but its own entry.
+    """
+    groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
+    sums, grouped = np.zeros((0, moment.parts), np.int64), False
+    for _, items, amounts in found.parts():
+        rows = len(items) if items is not None else len(amounts) if amounts is not None else 0
+        values = np.zeros(rows) if amounts is None else plain_numbers(amounts)
+        grouped = items is not None
+        places = np.zeros(rows, np.int64) if items is None else np.asarray(groups.numbers(items)).astype(np.int64)
+        good = ~np.isnan(values) & (places >= 0)
+        if not good.all():
+            values, places = values[good], places[good]
+        for start in range(0, len(values), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            sums = _added(sums, places[part], moment.entries(values[part]))
+    if not grouped:
+        return GroupSums(_padded(sums, 1))
+    return GroupSums(sums, _keys(groups, len(sums)))
+
+
+def _keys(groups: Numbers, many: int) -> pa.Array:
+    return groups.values(np.arange(many))
+
+
+def _padded(sums: np.ndarray, rows: int) -> np.ndarray:
+    return np.concatenate([sums, np.zeros((max(rows - len(sums), 0), sums.shape[1]), np.int64)])
+
+
+def _added(sums: np.ndarray, places: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """With entries added at their places."""
+    sums = _padded(sums, int(places.max(initial=-1)) + 1)
+    for part in range(sums.shape[1]):
+        more = np.bincount(places, entries[:, part].astype(np.float64), len(sums))
+        sums[:, part] += np.rint(more).astype(np.int64)
+    return sums

@@ -1,0 +1,130 @@
+"""Sums over the rows of people, by group: what counts, sums, means and variances of people are drawn from."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet import _native
+from discreet.engines.exact_people import MemoryPeople
+from discreet.engines.numbers import NumberedRows, Numbers, plain_numbers
+from discreet.engines.threads import available_workers
+from discreet.summaries.moments import ValueMoment
+from discreet.summaries.people import LENGTH, MOST_STEPS, Counts, People
+
+if TYPE_CHECKING:
+    from discreet.events.assembly import Rows
+
+__all__ = ["Coordinates", "PersonSums", "people_in_groups", "person_sums"]
+
+
+class Coordinates(People):
+    """What people's rows add up to: of place * parts + part, the part of the sums of the group at that place.
+
+    NOT private. Places are known: those of a public list, or of groups that were discovered.
+    """
+
+    def __init__(self, pairs: _native.Pairs, parts: int, many: int) -> None:
+        self._pairs, self._parts, self._many = pairs, parts, many
+        self.numbers = np.arange(many)  # of the groups, by place
+
+    def __repr__(self) -> str:
+        return "Coordinates() [NOT PRIVATE]"
+
+    def discovery_weights(self, most_items: int) -> Counts:
+        raise NotImplementedError("groups are discovered, and not their sums")
+
+    aimed_weights = discovery_weights  # type: ignore[assignment]
+
+    def items(self, places: Counts) -> pa.Array:
+        return pa.array(places, pa.int64())
+
+    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
+        squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
+        values, people = np.unique(squared, return_counts=True)
+        return values, people.astype(np.int64)
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        return np.frombuffer(self._pairs.scaled_sums(self._index(places), weights, longest), np.int64)
+
+    def _index(self, places: Counts) -> npt.NDArray[np.int32]:
+        index = np.full(max(self._many * self._parts, 1), -1, np.int32)
+        group, part = np.divmod(places, self._parts)
+        index[self.numbers[group] * self._parts + part] = np.arange(len(places), dtype=np.int32)
+        return index
+
+
+@dataclass(frozen=True, repr=False)
+class PersonSums:
+    """People, the groups they are in, and what their rows add up to there. NOT private.
+
+    Attributes:
+        coordinates: The sums.
+        groups: Who is in which group; None where all groups are known.
+    """
+
+    coordinates: Coordinates
+    groups: MemoryPeople | None = None
+
+    def __repr__(self) -> str:
+        return "PersonSums() [NOT PRIVATE]"
+
+    def discovered(self, places: Counts) -> Coordinates:
+        """The sums of groups at these places of `groups`, which has numbers of its own for them."""
+        if self.groups is not None:
+            self.coordinates.numbers = self.groups.numbers_at(places)
+        return self.coordinates
+
+
+def people_in_groups(owners: npt.NDArray[Any], groups: npt.NDArray[Any], many: int) -> MemoryPeople:
+    """Who is in which of groups that are numbered from 0: what they are discovered from."""
+    numbers = Numbers("groups")
+    numbers.numbers(pa.array(np.arange(many)))
+    rows = deque([NumberedRows(owners.astype(np.int32), groups.astype(np.int32), None)])
+    return MemoryPeople(rows, numbers, _native.Pairs.Entry.present, 1, available_workers())
+
+
+def person_sums(found: Rows, moment: ValueMoment) -> PersonSums:
+    """The sums of rows that say whose they are; of a "count", who is in which group.
+
+    Rows without a number (NaN) are left out, each by itself. All of it is in memory.
+    """
+    users = Numbers("people", tagged="user" in found.tagged)
+    groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
+    keys, kept = found.keys, deque[NumberedRows]()
+    listed = 1 if keys is None or not keys.by else keys.many_groups
+    present, threads = moment.kind == "count", available_workers()
+    entry = _native.Pairs.Entry.present if present else _native.Pairs.Entry.sums
+    pairs = _native.Pairs(entry, LENGTH, 1 if present else MOST_STEPS, threads)
+    most = -1
+    for who, items, amounts in found.parts():
+        assert who is not None
+        owners = np.asarray(users.numbers(who))
+        values = np.zeros(len(owners)) if amounts is None else plain_numbers(amounts)
+        if items is None:
+            places = np.zeros(len(owners), np.int32)
+        elif listed is None:
+            places = np.asarray(groups.numbers(items))
+        else:
+            assert keys is not None
+            places = keys.listed_at(items).astype(np.int32)
+        good = ~np.isnan(values) & (owners >= 0) & (places >= 0)
+        owners, places, values = owners[good], places[good], values[good]
+        most = max(most, int(places.max(initial=-1)))
+        entries = moment.entries(values)
+        for part in range(moment.parts):
+            pairs.add(
+                owners, places * np.int32(moment.parts) + np.int32(part), None if present else entries[:, part].copy()
+            )
+        if listed is None:
+            kept.append(NumberedRows(owners, places, None))
+    pairs.group()
+    coordinates = Coordinates(pairs, moment.parts, listed or most + 1)
+    if listed is not None:
+        return PersonSums(coordinates)
+    return PersonSums(coordinates, MemoryPeople(kept, groups, _native.Pairs.Entry.present, 1, threads))

@@ -1,0 +1,239 @@
+"""Answers about rows or people that are numbers: of all of them, or of every group."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.privacy.estimate import Estimate
+from discreet.questions.question import Question, Way
+from discreet.releases.explain import missing
+from discreet.releases.group_list import GroupRelease
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from discreet.central.row_moments import Bounded
+    from discreet.engines.person_sums import PersonSums
+    from discreet.events.assembly import Rows
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.questions.data import Data
+    from discreet.summaries.moments import GroupSums, ValueMoment
+
+    Integers = npt.NDArray[np.int64]
+
+__all__ = ["GroupFinder", "Grouped", "published", "way_of_moments"]
+
+
+def way_of_moments(
+    question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str
+) -> Way:
+    """How a count, a sum, a mean or a variance is answered, of rows or of people; `value` has the numbers."""
+    data.refuse_strict(question)
+    way = _way_of_people if question.people else _way_of_rows
+    return way(question, data, budget, moment, value, of)
+
+
+def _way_of_people(
+    question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str
+) -> Way:
+    from discreet.central.person_moments import PersonMoments
+
+    rows = _rows(question, data, value)
+    mechanism = PersonMoments.of(budget, moment, _many(rows), question.confidence)  # type: ignore[attr-defined]
+
+    def count() -> PersonSums:
+        from discreet.engines.person_sums import person_sums
+
+        return person_sums(rows, moment)
+
+    def draw(found: PersonSums, source: RandomSource) -> Estimate | GroupRelease:
+        drawn = mechanism(found, source)
+        keys = None if found.groups is None else found.groups.items(drawn.kept)
+        return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
+
+    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw)
+
+
+def _way_of_rows(
+    question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str
+) -> Way:
+    from discreet.central.row_moments import RowMoments
+
+    rows = _rows(question, data, value)
+    mechanism = RowMoments(budget, moment, _many(rows), question.confidence)  # type: ignore[attr-defined]
+
+    def count() -> GroupSums:
+        from discreet.engines.group_sums import group_sums
+
+        return all_listed(rows.gathered(partial(group_sums, moment=moment)), rows)
+
+    def draw(found: GroupSums, source: RandomSource) -> Estimate | GroupRelease:
+        drawn = mechanism(found, source)
+        keys = None if found.keys is None else found.keys.take(drawn.kept)
+        return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
+
+    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, cost=mechanism.cost)
+
+
+def _rows(question: Question, data: Data, value: str | None) -> Rows:
+    """The rows that are asked for: their groups, whose they are, and their numbers."""
+    if not question.grouped_by:
+        return data.rows(question, value, user=question.user, numbers=True)
+    return data.rows(question, None, user=question.user, value=value, only_groups=True, **question.in_groups)
+
+
+def _many(rows: Rows) -> int | None:
+    """How many groups there are, if that is public."""
+    return 1 if rows.keys is None or not rows.keys.by else rows.keys.many_groups
+
+
+def described(name: str, moment: ValueMoment, rows: Rows) -> str:
+    """What the ledger writes down: a charge id stands for one range."""
+    within = "" if moment.kind == "count" else f", values from {float(moment.low)!r} to {float(moment.high)!r}"
+    many = _many(rows)
+    return f"{name}{within}" + ("" if many == 1 else f", {many} groups" if many else ", discovered groups")
+
+
+def all_listed(found: GroupSums, rows: Rows) -> GroupSums:
+    """With a row for every group of a public list, in its order."""
+    if rows.keys is None or rows.keys.many_groups is None:
+        return found
+    sums = np.zeros((rows.keys.many_groups, found.sums.shape[1]), np.int64)
+    if found.keys is not None and len(found.keys):
+        sums[rows.keys.listed_at(found.keys)] = found.sums
+    return dataclasses.replace(found, sums=sums, keys=None)
+
+
+def _notes(drawn: Bounded) -> tuple[str, ...]:
+    """What intervals are about, where that is not everything."""
+    covered = getattr(drawn, "covered", None)
+    if covered is None:
+        return ()
+    most = f"{'values that add up to' if 'sum' in drawn.guarantee.mechanism else 'rows, up to'} {covered:,.4g}"
+    return (f"Intervals are about people with {most}; of whoever has more, this much.",)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.lower, estimate.upper
+
+
+def published(
+    drawn: Bounded, rows: Rows, keys: pa.Array | None, data: Data, of: str, confidence: float,
+    groups: pa.StructArray | None = None,
+) -> Estimate | GroupRelease:  # fmt: skip
+    """What was drawn, as a number or as a list of groups; `keys` are those of discovered ones, unless `groups` are."""
+    promised = dataclasses.replace(drawn.guarantee, assumptions=(*drawn.guarantee.assumptions, *data.assumed))
+    whole = of in ("rows", "people", "values")
+    if rows.keys is None or not rows.keys.by:
+        value, lower, upper = (column[0].item() for column in (drawn.values, drawn.lower, drawn.upper))
+        left_out = getattr(drawn, "left_out", None)
+        notes = (*_notes(drawn), *(() if left_out is None else (missing(*_ends(left_out)),)))
+        return Estimate(int(value) if whole else value, lower, upper, promised, left_out=left_out, notes=notes)
+    groups = rows.keys.groups() if groups is None else groups
+    if groups is None:
+        assert keys is not None
+        groups = rows.keys.struct(keys)
+    return GroupRelease.in_order(
+        groups,
+        drawn.values,
+        drawn.lower,
+        drawn.upper,
+        promised,
+        confidence,
+        of,
+        "whole" if whole else "number",
+        left_out=getattr(drawn, "left_out", None),
+        notes_told=_notes(drawn),
+    )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Grouped:
+    """Groups by number, as far as they occur, or all of a public list. NOT private.
+
+    Attributes:
+        groups: A struct with the columns of every group.
+        numbers: The group of each row, or of each of what was counted.
+    """
+
+    groups: pa.StructArray
+    numbers: Integers
+
+    @classmethod
+    def of(cls, rows: Rows, keys: pa.Array) -> Grouped:
+        """The groups of keys. Those that are not listed are numbered in their own order, which no row decides."""
+        assert rows.keys is not None
+        listed = rows.keys.groups()
+        if listed is not None:
+            return cls(listed, rows.keys.listed_at(keys))
+        import pyarrow as pa
+
+        from discreet.events.values import parts_of, taken
+        from discreet.releases.rows import ArrayRows
+
+        many, names = len(rows.keys.by), list(rows.keys.by)
+        columns = parts_of(rows.keys.struct(keys))[:many]
+        values = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        first: dict[Any, int] = {}
+        numbers = np.array([first.setdefault(value, len(first)) for value in values], np.int64)
+        _, at = np.unique(numbers, return_index=True)
+        groups = pa.StructArray.from_arrays([taken(column, at) for column in columns], names)
+        order = ArrayRows(groups, np.zeros(len(at), np.int64)).order(many)
+        groups = pa.StructArray.from_arrays([taken(column, order) for column in parts_of(groups)], names)
+        return cls(groups, np.argsort(order)[numbers])
+
+    def __repr__(self) -> str:
+        return "Grouped(NOT PRIVATE)"
+
+
+class GroupFinder:
+    """Which groups are answered for, where the answer has no number of rows or people that says it by itself.
+
+    With a public list these are all, for nothing. Otherwise groups are discovered first: from their rows for a quarter
+    of epsilon (`RowMoments`), from their people for half of it (the looks of `PersonMoments`), and for all of delta.
+
+    Attributes:
+        budget: What is left for the answers. All groups share it: one unit is in one of them, or is bounded over all.
+    """
+
+    def __init__(self, question: Question, budget: Budget, rows: Rows) -> None:
+        self.listed, self.budget = _many(rows), budget
+        self._finder: Any = None
+        if self.listed is None:
+            from discreet.central.person_moments import PersonMoments
+            from discreet.central.row_moments import RowMoments
+            from discreet.summaries.moments import ValueMoment
+
+            found = PersonMoments.of if question.people else RowMoments
+            found(budget, ValueMoment("count"), None)  # which refuses a budget that has no delta
+            self.budget, rest = budget.split(0.5 if question.people else 0.75)
+            self._finder = found(rest, ValueMoment("count"), None)
+
+    def __call__(
+        self, found: Grouped, source: RandomSource, people: Integers | None = None, times: Integers | None = None
+    ) -> Integers:
+        """The numbers of the groups that are answered for; `times` is how many rows each of what was counted has."""
+        many = len(found.groups)
+        if self._finder is None:
+            return np.arange(many)
+        if people is not None:
+            from discreet.engines.person_sums import people_in_groups
+
+            places, _, _ = self._finder.discover(members := people_in_groups(people, found.numbers, many), source)
+            return np.sort(members.numbers_at(places))
+        sums = np.bincount(found.numbers, times, many).astype(np.int64)[:, None]
+        return np.flatnonzero(self._finder.passed(self._finder.draw(sums, source)))
+
+    def promised(self, guarantee: Guarantee, budget: Budget, data: Data) -> Guarantee:
+        """The guarantee of the answers, for all that was spent."""
+        listed = () if self.listed is None else ("the list of groups is public: it was not made from the data",)
+        assumed = (*guarantee.assumptions, *listed, *data.assumed)
+        spent = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+        return dataclasses.replace(guarantee, assumptions=assumed, **spent)  # type: ignore[arg-type]

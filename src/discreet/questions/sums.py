@@ -1,0 +1,166 @@
+"""Sum, mean and variance of a column of numbers, of rows or of people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.errors import WordError
+from discreet.questions.ask import asked_of, function_of
+from discreet.questions.question import Question, Way
+from discreet.questions.words import Refusal, column, number_range, share, word
+
+if TYPE_CHECKING:
+    from discreet.noise import RandomSource
+    from discreet.privacy.budget import Budget
+    from discreet.privacy.estimate import Estimate
+    from discreet.privacy.ledger import Account
+    from discreet.questions.data import Data
+    from discreet.releases.group_list import GroupRelease
+    from discreet.summaries.moments import ValueMoment
+
+__all__ = ["Mean", "Sum", "Variance", "mean", "sum", "variance"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberQuestion(Question):
+    """A number that follows from the values of a column, each clipped to a public range."""
+
+    holds: ClassVar[str] = "value"
+
+    column: str | None = word(None, "Column of the numbers; by default the only one.", column())
+    range: tuple[float, float] | None = word(
+        None, "Public range, chosen without looking at the data; values are clipped to it.", number_range()
+    )
+    confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
+
+    rules: ClassVar[tuple[Refusal, ...]] = (
+        *Question.rules,
+        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.grouped_by and not q.column),
+        Refusal("{user} needs {column}, the column of the numbers", lambda q: q.user is not None and not q.column),
+    )
+
+    def complete(self) -> None:
+        if self.range is None:
+            raise WordError(
+                "{range} LOW HIGH is needed: a public range that values are clipped to. Choose it by what a value can "
+                "be (an age: 0 120), not by looking at the data; `discreet quantiles` is a private way to look"
+            )
+        object.__setattr__(self, "range", tuple(map(_number, self.range)))
+        self.moment()  # which refuses a range that is none
+
+    def moment(self) -> ValueMoment:
+        """What is summed of every value."""
+        from discreet.summaries.moments import ValueMoment
+
+        assert self.range is not None
+        low, high = self.range
+        kind, finest = self.name, 2**30
+        if self.people:
+            finest = 2**26 if kind == "variance" else 2**20
+        if kind == "sum" and self.people:
+            kind = "signed" if low >= 0 else "split"
+        elif kind == "sum" and not (self.grouped_by and self.groups is None):
+            kind = "signed"  # nobody has to know how many rows there are
+        return ValueMoment(kind, low, high, finest)
+
+    def way(self, data: Data, budget: Budget) -> Way:
+        from discreet.questions.groups import way_of_moments
+
+        if self.where is not None and self.column is None and not data.are_files:
+            raise WordError("{where} needs {column}: it chooses rows of a table")
+        return way_of_moments(self, data, budget, self.moment(), self.column, self.name)
+
+
+def _number(end: Any) -> Any:
+    return end.item() if hasattr(end, "item") else end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum(NumberQuestion):
+    """The sum of a column of numbers."""
+
+    name: ClassVar[str] = "sum"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(NumberQuestion):
+    """The mean of a column of numbers."""
+
+    name: ClassVar[str] = "mean"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance(NumberQuestion):
+    """The variance of a column of numbers: the mean of squared distances from the mean."""
+
+    name: ClassVar[str] = "variance"
+
+
+@function_of(Sum, first=("budget",))
+def sum(
+    data: Any,
+    budget: Budget,
+    *,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> Estimate | GroupRelease:
+    """The sum of a column of numbers, of all rows or of every group.
+
+        sum(table, dc.Budget(1.0), column="price", range=(0, 500))                                  # hides a row
+        sum(table, dc.Budget(1.0, 1e-6), column="price", range=(0, 500), user="customer")           # a person
+        sum(table, dc.Budget(1.0, 1e-6), column="price", range=(0, 500), every="1d", time="ts")     # of every day
+
+    Of rows the error is about 3 max(|low|, |high|)/epsilon at 95 percent (`RowMoments`). A person is hidden with all
+    of their rows: whoever has many is scaled down, and `left_out` says what that leaves out (`PersonMoments`).
+    """
+    found: Estimate | GroupRelease = asked_of(Sum, words, data, budget, ledger, charge_id, request, source)
+    return found
+
+
+@function_of(Mean, first=("budget",))
+def mean(
+    data: Any,
+    budget: Budget,
+    *,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> Estimate | GroupRelease:
+    """The mean of a column of numbers, of all rows or of every group.
+
+        mean(table, dc.Budget(1.0), column="bytes", range=(0, 100_000))                             # hides a row
+        mean(table, dc.Budget(1.0, 1e-6), column="bytes", range=(0, 100_000), user="visitor")       # a person
+        mean(table, dc.Budget(1.0, 1e-6), column="bytes", range=(0, 100_000), by="country")         # of every country
+
+    Of n rows the error is about 2 (high - low)/(epsilon n) at 95 percent (`RowMoments`): the number of rows is part of
+    the same answer, and nobody has to know it. With `user` it is the mean of all rows, hiding whole people.
+    """
+    found: Estimate | GroupRelease = asked_of(Mean, words, data, budget, ledger, charge_id, request, source)
+    return found
+
+
+@function_of(Variance, first=("budget",))
+def variance(
+    data: Any,
+    budget: Budget,
+    *,
+    ledger: Account | None = None,
+    charge_id: str | None = None,
+    request: str | None = None,
+    source: RandomSource | None = None,
+    **words: Any,
+) -> Estimate | GroupRelease:
+    """The variance of a column of numbers, of all rows or of every group; its root is the standard deviation.
+
+        variance(table, dc.Budget(1.0), column="age", range=(0, 120))
+
+    It is the mean of squared distances from the mean (divided by n, not n - 1), see `mean` for the rest.
+    """
+    found: Estimate | GroupRelease = asked_of(Variance, words, data, budget, ledger, charge_id, request, source)
+    return found

@@ -1,0 +1,162 @@
+"""Estimates one below the other, each with its interval: what published quantiles and answers by group share."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["VALUE_KINDS", "EstimateTable", "figure", "plain"]
+
+VALUE_KINDS: dict[str, Callable[[Any], Any]] = {
+    "number": float,
+    "whole": lambda told: int(str(told)),
+    "date": datetime.date.fromisoformat,
+    "time": datetime.datetime.fromisoformat,
+}
+"""What a value may be, and how it is read from JSON."""
+
+
+class EstimateTable:
+    """Rows of what they are about, a value, and a lower and an upper bound; all bounds hold together.
+
+    Attributes:
+        guarantee: What all of them together promise.
+        confidence: With this probability all bounds hold.
+    """
+
+    guarantee: Guarantee
+    confidence: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns before value, lower and upper."""
+        raise NotImplementedError
+
+    @property
+    def cells(self) -> list[tuple[Any, ...]]:
+        """The rows: one value for each of `names`, then value, lower and upper."""
+        raise NotImplementedError
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers may be published."""
+        return not self.guarantee.seeded
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.cells)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
+
+    def _table(self, width: int | None) -> str:
+        from discreet.releases.formats import printable, table_text
+
+        many = len(self.names)
+        rows = [
+            (
+                *(_named(key, printable) for key in row[:many]),
+                figure(row[-3]),
+                f"{figure(row[-2])} to {figure(row[-1])}",
+            )
+            for row in self.cells
+        ]
+        headings = [*self.names, "estimate", f"{100 * self.confidence:g}% interval"]
+        return table_text(headings, rows, (many, many + 1), width)
+
+    def to_table(self, width: int | None = None) -> str:
+        """For people, with what is promised."""
+        from discreet.releases.formats import paragraph
+
+        return f"{self._table(width)}{paragraph(self.guarantee.sentence())}\n"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        from discreet._bars import guarantee_html
+        from discreet.releases.labels import readable
+
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(_named(key, readable))}</td>' for key in row[:-3])}"
+            f'<td><b>{figure(row[-3])}</b></td><td style="opacity:.8">{figure(row[-2])} to {figure(row[-1])}</td></tr>'
+            for row in self.cells
+        )
+        named = "".join(f"<th>{html.escape(readable(name))}</th>" for name in self.names)
+        head = f"<tr>{named}<th>value</th><th>{100 * self.confidence:g}% interval</th></tr>"
+        promise = guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)
+        return f'<div style="color:inherit;line-height:1.4"><table>{head}{rows}</table>{promise}</div>'
+
+    def explain(self) -> str:
+        """What is promised, in words for people who do not know the field."""
+        from discreet.releases.explain import explained
+
+        return explained(self.guarantee.to_dict())
+
+    def to_csv(self) -> str:
+        """A line for each, after one with the names. A bound that is not known is empty."""
+        from discreet.events.values import plain_items
+        from discreet.releases.formats import csv_writer
+
+        text = io.StringIO(newline="")
+        writer = csv_writer(text, lineterminator="\n")
+        writer.writerow([*self.names, "value", "lower", "upper"])
+        writer.writerows([*plain_items(row[:-3]), *map(_known, row[-3:])] for row in self.cells)
+        return text.getvalue()
+
+    def _keys(self) -> Sequence[Any]:
+        """The columns of `names`."""
+        columns = list(zip(*self.cells, strict=True)) or [()] * (len(self.names) + 3)
+        return columns[: len(self.names)]
+
+    def to_arrow(self) -> pa.Table:
+        """A table with a row for each."""
+        import pyarrow as pa
+
+        numbers = list(zip(*(row[-3:] for row in self.cells), strict=True)) or [(), (), ()]
+        columns = [*self._keys(), *numbers]
+        return pa.table([pa.array(column) if isinstance(column, tuple) else column for column in columns],
+                        names=[*self.names, "value", "lower", "upper"])  # fmt: skip
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each."""
+        return self.to_arrow().to_pandas()
+
+
+def _named(key: Any, text: Callable[[Any], str]) -> str:
+    return f"{key:g}" if isinstance(key, float) else text(key)
+
+
+def _known(number: Any) -> Any:
+    return "" if isinstance(number, float) and math.isinf(number) else plain(number)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: a number, or a date or time in ISO 8601; None for a bound that is not known."""
+    if isinstance(value, float) and math.isinf(value):
+        return None
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def figure(number: Any) -> str:
+    """A value for people: of numbers six digits, or all of a larger whole part; a date, or a time."""
+    if isinstance(number, datetime.date):
+        return str(number)
+    if isinstance(number, float) and math.isinf(number):
+        return "?"
+    if isinstance(number, int):
+        return f"{number:,}"
+    return f"{number:,.0f}" if abs(number) >= 1e6 else f"{number:,.6g}"
