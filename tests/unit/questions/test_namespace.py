@@ -31,6 +31,9 @@ def test_a_method_is_its_function(frame):
         (dc.distinct, frame.discreet.distinct, (PURE,), {"column": "page", "user": "who", "max_items": 1}),
         (dc.histogram, frame.discreet.histogram, (PURE,), {"column": "page", "universe": ["home", "help", "jobs"]}),
         (dc.quantiles, frame.discreet.quantiles, (PURE, [0.5]), {"column": "amount", "range": (0, 100)}),
+        (dc.sum, frame.discreet.sum, (PURE,), {"column": "amount", "range": (0, 100)}),
+        (dc.mean, frame.discreet.mean, (PURE,), {"column": "amount", "range": (0, 100)}),
+        (dc.variance, frame.discreet.variance, (PURE,), {"column": "amount", "range": (0, 100)}),
     ]
     assert {function.__name__ for function, *_ in asked} == {name for name in dir(Asker) if not name.startswith("_")}
     for function, method, given, words in asked:

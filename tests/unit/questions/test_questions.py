@@ -25,6 +25,9 @@ FUNCTIONS = {
     "distinct": dc.distinct,
     "histogram": dc.histogram,
     "quantiles": dc.quantiles,
+    "sum": dc.sum,
+    "mean": dc.mean,
+    "variance": dc.variance,
 }
 KINDS = {
     "top": dc.Top,
@@ -32,6 +35,9 @@ KINDS = {
     "distinct": dc.Distinct,
     "histogram": dc.Histogram,
     "quantiles": dc.Quantiles,
+    "sum": dc.Sum,
+    "mean": dc.Mean,
+    "variance": dc.Variance,
 }
 ASKED = [
     dc.Top(column="what", k=2),
