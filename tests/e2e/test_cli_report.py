@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from tests.commands import run_here
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "site" / "october.toml"
 
 REPORT = """
 title = "A <b>report</b>"
@@ -132,3 +135,24 @@ def test_what_is_wrong_is_told(folder, old, new, code, told):
 def test_the_report_itself_is_not_overwritten(folder):
     assert run_here("report", "report.toml", "-o", "report.toml").returncode == 2
     assert (folder / "report.toml").read_text() == REPORT
+
+
+def test_the_six_numbers_of_the_example(folder):
+    rows = (
+        f"2026-10-{1 + n % 28:02}T10:00:00,10.0.{n % 9}.{n % 250},/{n % 5},{404 if n % 7 == 0 else 200},{n % 900},"
+        f"{'DE' if n % 3 else 'FR'}\n"
+        for n in range(20_000)
+    )
+    (folder / "access.csv").write_text("time,ip,path,status,bytes,country\n" + "".join(rows))
+    done = run_here("report", str(EXAMPLE), "access.csv", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["questions"]
+    by_day, visitors, missing, mean, large, countries = (each["answer"] for each in told)
+    assert len({row["time"] for row in by_day["items"]}) == 28
+    assert len(visitors["rows"] if "rows" in visitors else visitors["groups"]) == 28
+    assert {row["item"] for row in missing["items"]} <= {f"/{n}" for n in range(5)}
+    assert mean["lower"] <= mean["value"] <= mean["upper"]
+    assert large["quantiles"][0]["quantile"] == 0.9
+    assert json.dumps(countries).count("DE") >= 1
+    assert run_here("report", str(EXAMPLE), "access.csv", "-o", "page.html").returncode == 0
+    assert (folder / "page.html").read_text().count('class="chart"') == 2

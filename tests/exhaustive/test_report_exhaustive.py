@@ -83,3 +83,20 @@ def test_two_counts_of_a_report_together_keep_the_budget():
     assert composed_delta(parts, budget.epsilon) <= 1e-12
     assert composed_delta(parts, 0.99 * budget.epsilon) > 1e-4  # and all of it is used
     assert composed_delta([budget.epsilon, budget.epsilon], budget.epsilon) > 0.1  # the whole budget for each
+
+
+@pytest.mark.parametrize("listed", [1, 5])
+def test_sums_over_listed_groups_cost_the_rho_of_their_steps(listed):
+    from discreet.central.person_moments import PersonMoments
+    from discreet.central.person_vectors import LOSSES, SIZES
+    from discreet.summaries.moments import ValueMoment
+    from discreet.summaries.people import LENGTH
+
+    mechanism = PersonMoments.of(dc.Budget(1.0, 1e-6), ValueMoment("count"), listed)
+    calibration = mechanism.calibration
+    for parts in ([SIZES, LOSSES, calibration.counts(False, True)], [SIZES, calibration.counts(False, False)]):
+        rho = sum(float(LENGTH / calibration.sigma_of(part)) ** 2 / 2 for part in parts)
+        assert 0.99 * mechanism.cost.rho < rho <= mechanism.cost.rho
+    assert mechanism.cost.delta == 0.0
+    found = PersonMoments.of(dc.Budget(1.0, 1e-6), ValueMoment("count"), None)
+    assert 0.0 < found.cost.delta <= 1e-6

@@ -23,6 +23,7 @@ from discreet.summaries.people import LENGTH, ValueRange
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from discreet.privacy.accounting import Charge
     from discreet.releases.release import Release
 
 __all__ = ["MOST_GROUPS", "BoundedPeople", "PersonMoments"]
@@ -110,6 +111,15 @@ class PersonMoments(PersonVectors):
         if self.listed is None:
             return super().calibration
         return _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0, (0, 0))
+
+    @cached_property
+    def cost(self) -> Charge | None:
+        """mu^2/2 of all steps; where groups are discovered, the chance of `PersonVectors` beside it."""
+        if self.listed is None:
+            return super().cost
+        from discreet.privacy.accounting import Charge
+
+        return Charge(None, rho=self.calibration.mu**2 / 2.0 * (1.0 + 1e-12))
 
     @property
     def _one(self) -> int:

@@ -58,7 +58,7 @@ def _way_of_people(
         keys = None if found.groups is None else found.groups.items(drawn.kept)
         return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
 
-    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw)
+    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, cost=mechanism.cost)
 
 
 def _way_of_rows(

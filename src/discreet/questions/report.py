@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Report", "heading", "read_report"]
 
-KINDS = {"top": "Top", "count": "Count", "distinct": "Distinct", "histogram": "Histogram", "quantiles": "Quantiles"}
-"""The questions that a report may ask, and the class of each in its module."""
+_FILES = {"sum": "sums", "mean": "sums", "variance": "sums"}
+KINDS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
+"""The questions that a report may ask."""
 
 POOLED_DELTA = Fraction(1, 2)
 """How much of the delta of a pool its mechanisms get; what is left pays for adding up their rhos."""
@@ -70,8 +71,8 @@ class Report(Worded):
         questions: A mapping of titles to questions, or a list of questions, whose words then make their titles.
         budget: What all answers together may cost.
         shares: How much of the budget each question gets, by title or in order. Questions without a share divide what
-            is left: in proportion to the root of how many numbers they publish, which makes the sum of the relative
-            errors least.
+            is left: in proportion to the root of how many numbers they publish (a mean or a quantile counts as 25),
+            which makes the sum of the relative errors about least.
         words: Those that questions share: `user`, `unit`, `nulls`, `bad_rows`, `time`, `zone` and `period` where days
             are hidden, and `where`, which is joined with that of a question by AND. Besides `title` (of the page), and
             `confidence` (of all intervals together).
@@ -249,7 +250,10 @@ class Report(Worded):
             left = float(Fraction(delta) - tally.total_delta)
             if left <= 0.0:
                 return best
-            factor *= 0.9995 * math.sqrt(zcdp_rho(epsilon, left) / float(tally.total_rho))
+            change = 0.9995 * math.sqrt(zcdp_rho(epsilon, left) / float(tally.total_rho))
+            if 0.998 < change < 1.0 and best is raised:
+                return best
+            factor *= change
         return best
 
     def way(self, data: Data, budget: Budget) -> Way:
@@ -332,9 +336,13 @@ def composed(ways: Sequence[tuple[Way, Budget]]) -> Charge | None:
     return Charge(None, rounded_up(delta), rho=rounded_up(rho))
 
 
+_OF_VALUES = ("quantiles", "sum", "mean", "variance")
+_HARDER = 25  # so many times as wide are intervals that depend on a range of values, about, as those of a count
+
+
 def numbers(question: Question) -> int:
-    """About how many numbers the answer to a question has, from its words alone."""
-    many = getattr(question, "k", None) or 1
+    """About how many counts are as hard as the answer to a question, from its words alone."""
+    many = (getattr(question, "k", None) or 1) * (_HARDER if question.name in _OF_VALUES else 1)
     many *= len(getattr(question, "quantiles", None) or (0,))
     universe, groups = getattr(question, "universe", None), getattr(question, "groups", None)
     many *= getattr(universe, "size", None) or 1
@@ -467,7 +475,8 @@ def _question(place: int, told: Mapping[str, Any], report: Mapping[str, Any]) ->
     if name not in KINDS:
         given = "" if name is None else nearest(str(name), KINDS)
         raise ParameterError(f"{where}: kind must be one of {', '.join(KINDS)}{given.partition('; there')[0]}")
-    kind: type[Question] = getattr(import_module(f"discreet.questions.{name}"), KINDS[str(name)])
+    module = import_module(f"discreet.questions.{_FILES.get(str(name), name)}")
+    kind: type[Question] = getattr(module, str(name).capitalize())
     words = [each.name for each in words_of(kind) if not each.in_python_only]
     _check_keys(where, told, ["kind", "title", "share", *words])
     of_days = str(told.get("unit", report.get("unit"))).startswith("person-")

@@ -48,7 +48,7 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
     names = list(release.names)
     if names[-1] == "item" and release.asked is not None:
         names[-1] = str(release.asked.columns.get("item", "item"))
-    headings = (*names, "", _COUNTED[release.counted], f"{100 * confidence:g}% interval")
+    headings = (*names, "", _COUNTED[release.counted], f"{100 * confidence:.4g}% interval")
     head = "".join(
         f'<{tag} style="{_CELL};border-bottom:1px solid;text-align:{"left" if place <= many else "right"}">'
         f"{html.escape(readable(text))}</{tag}>"
