@@ -108,12 +108,19 @@ def make_cli(folder):
     for account in ("searches", "clicks"):
         dc.Ledger(folder / "budgets.sqlite").grant(account, dc.Budget(2.0, 1e-8))
     (folder / "clicks.csv").write_text(
-        "when,page\n" + "".join(f"2026-03-01T{n // 250:02}:00:00Z,p{n % 3}\n" for n in range(1000))
+        "when,page,visitor\n" + "".join(f"2026-03-01T{n // 250:02}:00:00Z,p{n % 3},v{n % 90}\n" for n in range(1000))
     )
     (folder / "codes.txt").write_text("".join(f"c{n}\n" for n in range(50)))
     ballots(folder)
     (folder / "messages").mkdir()
     (folder / "visits.csv").write_text("code\n" + "c1\nc2\n" * 50)
+
+
+def make_days(folder):
+    (folder / "access.csv").write_text(
+        "ts,visitor\n"
+        + "".join(f"2026-03-{n // 1000 + 1:02}T{n // 42 % 24:02}:00:00Z,v{n % 90}\n" for n in range(1008))
+    )
 
 
 def make_hospitals(folder):
@@ -150,6 +157,7 @@ def make_visits(folder):
 MADE = {
     "README.md": lambda folder: searches(folder, "out/searches.csv"),
     "docs/cli.md": make_cli,
+    "docs/days.md": make_days,
     "docs/engines.md": lambda folder: searches(folder, "queries.parquet"),
     "docs/ledger.md": lambda folder: searches(folder, "log.csv"),
     "docs/multiparty.md": make_hospitals,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from tests.service.conftest import Running
 
 import discreet as dc
 from discreet.errors import ParameterError
+from discreet.privacy.spans import Calendar
 from discreet.service.definitions import configuration
+from discreet.watch.timetable import Days
 
 BERLIN = "Europe/Berlin"
 DAY = {"tick": "1h", "per": "1d", "zone": BERLIN, "epsilon": 1e4, "delta": 1e-6, "public": True}
@@ -141,9 +144,7 @@ def test_killed_across_midnight(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
 
-    def dies(*_: Any, **__: Any) -> Any:
-        raise Killed
-
+    kills = 0
     places = [(Store, "publish"), (Store, "next_run")]
     for when in ("2026-11-16T23:00:01", "2026-11-17T00:00:01", "2026-11-17T01:00:01"):
         for kind, name in places:
@@ -161,9 +162,11 @@ def test_killed_across_midnight(tmp_path: Path) -> None:
                     try:
                         running.service.catch_up()
                     except Killed:
+                        kills += 1
                         running.again()
         go_to(running, when)
         visit(running, when)
+    assert kills >= 8
     found = by_day(running)
     assert abs(found["2026-11-16"][-1]["value"] - 51) <= 2
     assert abs(found["2026-11-17"][0]["value"] - 1) <= 2
@@ -201,8 +204,6 @@ def test_stopped_for_two_days(running: Running) -> None:
 
 
 def test_a_zone_whose_rules_change_moves_later_days_alone(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.watch.timetable import Days
-
     go_to(running, "2026-11-17T08:00:00")
     plain = Days.end
     monkeypatch.setattr(Days, "end", lambda self, time: plain(self, time) + 3600)
@@ -242,6 +243,75 @@ def test_an_event_is_of_the_day_of_its_time(tmp_path: Path) -> None:
     running.stop()
 
 
+def test_a_row_is_in_the_run_of_its_own_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever rows come: each is counted by the run of the day of its time, or by none. The broken twin is noticed."""
+    import pyarrow as pa
+
+    from discreet.service.runs import Curated
+
+    chance = random.Random(30)
+    start = at("2026-10-24T20:00:00")
+    times = [start + chance.uniform(0, 60 * 3600) for _ in range(400)]
+    sent = [(time, time + chance.choice([-4000, 0, 30, 500, 5000, 90000])) for time in times]
+    day_of = Days(Calendar("1d", BERLIN)).name
+
+    def counted(folder: Path) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        plain = Curated.take
+
+        def take(self: Curated, values: pa.RecordBatch | None, events: int) -> None:
+            users = [] if values is None else values.column("item").to_pylist()
+            found.extend((self.mechanism._period, day_of(float(user))) for user in users)
+            plain(self, values, events)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Curated, "take", take)
+            running = started(folder, "2026-10-24T20:00:00", {"people": TIMED["people"]})
+            for time, arrives in sorted(sent, key=lambda pair: pair[1]):
+                go_to(running, max(running.clock.now, arrives))
+                running.send("people", [{"visitor": repr(time), "ts": repr(time)}])
+            go_to(running, running.clock.now + 2 * 86400)
+            running.stop()
+        return found
+
+    found = counted(tmp_path / "data")
+    assert all(run == day for run, day in found)
+    assert {day for _, day in found} == {"2026-10-24", "2026-10-25", "2026-10-26", "2026-10-27"}
+    assert len(found) > 250
+    with monkeypatch.context() as twin:
+        twin.setattr(Curated, "_of_span", lambda self, batch: batch.select(["user"]))
+        assert any(run != day for run, day in counted(tmp_path / "twin"))
+
+
+def test_a_year_of_days_under_one_account(tmp_path: Path) -> None:
+    """Two streams about the same people and a nightly job: every day has the whole grant, for a year and more."""
+    unit = dc.User(per="1d", zone=BERLIN)
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("readers", dc.Budget(4.0, 1e-6), unit=unit)
+    shared = {"tick": "1d", "time": "ts", "account": "readers", "epsilon": 1.5, "delta": 1e-7}
+    streams = {"people": {**PEOPLE, **shared}, "pages": {**STREAMS["pages"], **shared}}
+    running = started(tmp_path / "data", "2026-01-01T00:00:00", streams, ledger=str(tmp_path / "budgets.sqlite"))
+    day = datetime.date(2026, 1, 1)
+    for number in range(370):
+        if number % 90 == 45:
+            running.again()
+        ledger.account("readers").charge(dc.Budget(1.0, 1e-7), f"nightly {day}", unit=unit, period=day.isoformat())
+        day += datetime.timedelta(days=1)
+        go_to(running, f"{day}T00:00:00")
+    for name in streams:
+        found = published(running, name)
+        assert [release["period"] for release in found] == [
+            (datetime.date(2026, 1, 1) + datetime.timedelta(days=number)).isoformat() for number in range(370)
+        ]
+        assert all(release["final"] for release in found)
+    shown = running.client.get("/v1/streams/people").json()["budget"]["account"]
+    assert shown["granted"]["epsilon"] == pytest.approx(4.0)
+    assert shown["spent"]["epsilon"] == pytest.approx(4.0)  # about the day that has most
+    with pytest.raises(dc.BudgetExceededError, match="about 2026-06-01"):
+        ledger.account("readers").charge(dc.Budget(1.0, 1e-7), "late", unit=unit, period="2026-06-01")
+    running.stop()
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -252,6 +322,7 @@ def test_an_event_is_of_the_day_of_its_time(tmp_path: Path) -> None:
         ({"tick": "2d"}, "longer than 1d"),
         ({"late": "5m"}, "late goes with time"),
         ({"time": "ts", "late": "3d"}, "late must be shorter than 1d"),
+        ({"account": "readers"}, "account needs time beside per"),
         ({"trust": "pan", "delta": 0.0}, "streams of a curator"),
         ({"following": [{"epsilon": 1.0}]}, "without following"),
         ({"unit": "person"}, 'for unit = "person" give user, and no per'),

@@ -65,11 +65,19 @@ horizon = "12h"
 epsilon = 8.0
 public = true
 
+[streams.spans]
+kind = "count"
+tick = "1s"
+per = "4s"
+epsilon = 1e5
+delta = 1e-6
+public = true
+
 [service.limits]
 free_bytes = 0
 body_seconds = 2.0
 """
-NAMES = ("batches", "people", "hidden")
+NAMES = ("batches", "people", "hidden", "spans")
 
 
 def free_port() -> int:
@@ -142,15 +150,17 @@ class Place:
             os.kill(self.pid, signal.SIGKILL)
         self.wait_until(self.gone)
 
-    def counted(self) -> tuple[dict[str, int], int]:
+    def counted(self) -> tuple[dict[str, int], int, int]:
         """What the mechanisms have counted, without noise; after the process has ended."""
         service = Service(load(self.file), self.folder, lambda: time.time() + 1)
         service.catch_up()
         streams: dict[str, Any] = service.streams
         batches = streams["batches"].present.mechanism.not_private_counts()
         people = int(streams["people"].present.mechanism._total[0])
+        releases = [json.loads(text) for text in service.store.releases("spans", 0, 2**40)]
+        in_spans = sum({release["period"]: release["value"] for release in releases}.values())
         service.stop()
-        return batches, people
+        return batches, people, in_spans
 
     def check_ticks(self) -> None:
         """Every tick is there once, and the ledger has drawn as many."""
@@ -158,6 +168,12 @@ class Place:
         for name in NAMES:
             ticks = [json.loads(text)["tick"] for text in store.releases(name, 0, 2**40)]
             assert ticks == list(range(1, len(ticks) + 1)), name
+            if name == "spans":  # a run every four seconds, each charged once
+                history = ledger.account(name).history()
+                runs = store.streams()[name].run
+                assert sum(event.kind == "charge" for event in history) == runs
+                assert sum(event.kind == "step" for event in history) == len(ticks)
+                continue
             last = ledger.account(name).last_step(f"{name}-{load(self.file).streams[name].digest}")
             assert last is not None
             # The ledger has a pan tick before the store, which gets it at the next start.
@@ -234,7 +250,7 @@ class Senders:
 
 
 def check_counts(place: Place, senders: Senders) -> None:
-    batches, people = place.counted()
+    batches, people, in_spans = place.counted()
     for name, rows in senders.acknowledged.items():
         assert batches.get(name) == rows
     for name, rows in senders.uncertain.items():
@@ -243,6 +259,7 @@ def check_counts(place: Place, senders: Senders) -> None:
     assert set(batches) <= known
     acknowledged = senders.acknowledged.total()
     assert acknowledged <= people <= acknowledged + senders.uncertain.total()
+    assert acknowledged <= in_spans <= acknowledged + senders.uncertain.total()  # of all runs together, without noise
 
 
 def test_killed_under_load(place: Place) -> None:

@@ -179,6 +179,11 @@ class StreamDefinition(BaseModel):
             raise ValueError('a stream has a horizon, such as "30d", or begins anew per = "1d": give one of them')
         if self.per is None and (self.zone or self.time or self.late) is not None:
             raise ValueError('zone, time and late go with per = "1d"')
+        if self.per is not None and self.account is not None and self.time is None:
+            raise ValueError(
+                "account needs time beside per: all releases of an account must tell the day of an event in the same "
+                "way, by the time that is in it"
+            )
         if self.late is not None and self.time is None:
             raise ValueError("late goes with time: without, an event is of the day on which it arrives")
         if self.per is not None and (self.trust != "curator" or self.following):

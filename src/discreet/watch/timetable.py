@@ -1,9 +1,9 @@
 """When ticks are: spans of time, one after the other, each with ticks of one length and a run of its own.
 
-A span is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it, so that a day of 23
-or 25 hours has 23 or 25 ticks of an hour. The ticks of all spans are numbered one after the other. A span that
-has begun stays as it is: whoever goes on from a state gives its edges, and a zone whose rules change meanwhile changes
-later ones alone.
+A span is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it: a day of 23 or 25
+hours has 23 or 25 ticks of an hour, two of twelve (the last has 11 or 13), or one of a day. The ticks of all spans are
+numbered one after the other. A span that has begun stays as it is: whoever goes on from a state gives its edges, and a
+zone whose rules change meanwhile changes later ones alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RunSpan:
     first: int  # its first tick
     begins: float
     ends: float
-    seconds: float  # of a tick; the last one may be shorter
+    seconds: float  # of a tick; the last one may be shorter or longer, by half
 
     @property
     def ticks(self) -> int:
@@ -52,7 +52,7 @@ class RunSpan:
 
 
 def _ticks(begins: float, ends: float, seconds: float) -> int:
-    return _FOR_EVER if math.isinf(ends) else math.ceil((ends - begins) / seconds)
+    return _FOR_EVER if math.isinf(ends) else max(1, math.floor((ends - begins) / seconds + 0.5))
 
 
 class Timetable:
@@ -82,7 +82,7 @@ class Timetable:
         self._firsts.append(self._firsts[-1] + _ticks(self._edges[-1], ends, self.seconds))
         self._edges.append(ends)
 
-    def _stretch(self, index: int) -> RunSpan:
+    def _span_at(self, index: int) -> RunSpan:
         while len(self._edges) < index + 2:
             self._grow()
         begins, ends = self._edges[index : index + 2]
@@ -90,19 +90,19 @@ class Timetable:
 
     def run(self, number: int) -> RunSpan:
         """A span by the number of its run."""
-        return self._stretch(number - self._run)
+        return self._span_at(number - self._run)
 
     def of_tick(self, tick: int) -> RunSpan:
         """The span of a tick."""
         while self._firsts[-1] <= tick:
             self._grow()
-        return self._stretch(max(bisect_right(self._firsts, tick) - 1, 0))
+        return self._span_at(max(bisect_right(self._firsts, tick) - 1, 0))
 
     def of_time(self, time: float) -> RunSpan:
         """The span that a time is in; the first one also for times before it."""
         while self._edges[-1] <= time:
             self._grow()
-        return self._stretch(max(bisect_right(self._edges, time) - 1, 0))
+        return self._span_at(max(bisect_right(self._edges, time) - 1, 0))
 
     def starts(self, tick: int) -> float:
         """When a tick begins."""
@@ -111,7 +111,7 @@ class Timetable:
     def number(self, time: float) -> int:
         """The tick that a time is in; before the first span they go on backwards."""
         span = self.of_time(time)
-        return span.first + math.floor((time - span.begins) / self.seconds)
+        return min(span.first + math.floor((time - span.begins) / self.seconds), span.last)
 
     def numbers(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The same of many."""
@@ -119,8 +119,8 @@ class Timetable:
             self.of_time(float(times.max()))
         edges, firsts = np.array(self._edges), np.array(self._firsts, np.int64)
         at = np.maximum(np.searchsorted(edges, times, side="right") - 1, 0)
-        found: npt.NDArray[np.int64] = firsts[at] + np.floor_divide(times - edges[at], self.seconds).astype(np.int64)
-        return found
+        found = firsts[at] + np.floor_divide(times - edges[at], self.seconds).astype(np.int64)
+        return np.minimum(found, firsts[at + 1] - 1)
 
     def since(self, tick: int) -> tuple[int, int, list[float]]:
         """(run, first tick, edges) from the span of a tick on: what has to be kept of it."""
@@ -162,4 +162,4 @@ class Days:
         length = plain.end(monday) - plain.begin(monday)
         if seconds > length:
             raise ParameterError(f"a tick of {seconds:.0f} s is longer than {self.spans.text}, which it is a part of")
-        return math.ceil(length / seconds)
+        return _ticks(0.0, length, seconds)

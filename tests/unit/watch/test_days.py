@@ -53,11 +53,12 @@ def test_days_have_the_hours_that_they_have(zone: str, day: str, hours: float) -
     assert days.name(days.begin(noon) - 1) < day < days.name(days.end(noon))
     calendar = days.timetable(3600, days.begin(noon))
     span = calendar.of_time(noon)
-    assert span.ticks == -(-hours // 1)
+    assert span.ticks == (hours + 0.5) // 1
+    assert days.timetable(86400, days.begin(noon)).of_time(noon).ticks == 1
     assert calendar.starts(span.last + 1) == days.end(noon)
 
 
-@pytest.mark.parametrize("seconds", [900, 3600, 7200, 86400])
+@pytest.mark.parametrize("seconds", [900, 3600, 7200, 43200, 86400])
 def test_every_moment_of_a_year_is_in_one_tick(seconds: int) -> None:
     days = Days(Calendar("1d", BERLIN))
     begin = at("2026-01-01T05:30:00")
