@@ -119,8 +119,9 @@ class Timetable:
             self.of_time(float(times.max()))
         edges, firsts = np.array(self._edges), np.array(self._firsts, np.int64)
         at = np.maximum(np.searchsorted(edges, times, side="right") - 1, 0)
-        found = firsts[at] + np.floor_divide(times - edges[at], self.seconds).astype(np.int64)
-        return np.minimum(found, firsts[at + 1] - 1)
+        passed = np.floor_divide(times - edges[at], self.seconds).astype(np.int64)
+        found: npt.NDArray[np.int64] = np.minimum(firsts[at] + passed, firsts[at + 1] - 1)
+        return found
 
     def since(self, tick: int) -> tuple[int, int, list[float]]:
         """(run, first tick, edges) from the span of a tick on: what has to be kept of it."""
