@@ -90,7 +90,7 @@ function facts(stream, release, yesterday) {
   return [
     ...(before ? [[stream.per === "1d" ? words.day(yesterday.period, stream) : "The one before", number(before.value)]] : []),
     ["Protects", words.protects(stream)],
-    stream.per ? ["Begins anew", `every ${words.span(stream)}`] : [stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))],
+    ...(stream.per ? [] : [[stream.state === "ended" ? "Ended" : "Until", end(stream.ends, words.length(stream))]]),
     release ? ["Updated", clock(release.ends, stream.tick_seconds)] : ["Begins", clock(stream.begins, stream.tick_seconds)],
   ];
 }

@@ -16,7 +16,7 @@ export function unit(stream, count = 2) {
 }
 
 export function subject(stream) {
-  const so_far = stream.per ? `so far in every ${span(stream)}` : stream.run > 1 ? `since ${moment(stream.begins)}` : "since the stream began";
+  const so_far = stream.per ? `within each ${span(stream)}` : stream.run > 1 ? `since ${moment(stream.begins)}` : "since the stream began";
   if (stream.kind === "survey") {
     const question = title(stream) === stream.question ? "" : `“${stream.question}” `;
     return `${question}What people answered, each answer randomised on the device before it was sent.`;
@@ -28,7 +28,7 @@ export function subject(stream) {
 
 export function protects(stream) {
   if (stream.kind === "survey") return "each answer";
-  return { row: "each event", person: "each person", "person-day": `what each person does in a ${span(stream)}` }[stream.unit];
+  return { row: "each event", person: "each person", "person-day": `each person’s ${span(stream)}` }[stream.unit];
 }
 
 const SPANS = { s: "second", m: "minute", h: "hour", d: "day", w: "week", mo: "month" };
