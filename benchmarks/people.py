@@ -1,6 +1,7 @@
 """What protecting people costs: how much of the true top is found, with which error, and how long it takes.
 
     python benchmarks/people.py accuracy [--baskets FILE] [--pairs FILE.tsv] [--repeats 10]
+    python benchmarks/people.py shares [--baskets FILE] [--pairs FILE.tsv] [--repeats 60] [--epsilons 0.5 1]
     python benchmarks/people.py coverage [--repeats 100] [--confidence 0.95] [--only WORDS]
     python benchmarks/people.py speed [--rows 10000000] [--rounds 3] [--memory 2GB]
 
@@ -8,6 +9,8 @@ accuracy: k = 100, delta = 1e-6, nobody says how many items a person has. Data: 
 items a person, flat and skewed), and files if given: `--baskets` has the items of one person a line, `--pairs` a
 header and a person and an item a line. Of the true top 100, how many are listed; how many are listed at all; the mean
 relative error of what is listed, and of the 30 largest alone; the share left out, as it is and as it is stated.
+shares: the same for other shares of the budget for the two looks, in twentieths, and for a second look that is not
+aimed; also the error of the 5 largest alone, which nearly every release lists.
 coverage: how often the intervals of all listed items contain the truth, all at once, over seeded releases of made-up
 people: few items, flat, skewed, many items, heavy people, everybody the same; of people, of rows, of sums, in groups,
 with a bound of items. "as stated": of rows and sums for the truth as the release says it, in which people with very
@@ -23,8 +26,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +37,7 @@ from turns import DISCREET, in_turns, machine
 
 K, DELTA = 100, 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
+SHARES = ((6, 4), (5, "9/2"), (5, 4), (4, 4), (3, 3))
 
 DUCKDB = """
 import sys, duckdb
@@ -70,40 +76,71 @@ def pairs(path: Path) -> list[list[str]]:
     return [sorted(items) for items in people.values()]
 
 
-def accuracy(options: argparse.Namespace) -> None:
-    import discreet as dc
-    from discreet.central.person_vectors import PersonVectors
-    from discreet.summaries.people import ListedPeople
+Lists = list[list[Any]]
 
-    data = list(shapes())
+
+def all_data(options: argparse.Namespace, made_up: bool = True) -> list[tuple[str, Lists]]:
+    data: list[tuple[str, Lists]] = list(shapes()) if made_up else []
     if options.baskets:
         data.append((options.baskets.name, baskets(options.baskets)))
     if options.pairs:
         data.append((options.pairs.name, pairs(options.pairs)))
+    return data
+
+
+def measured(lists: Lists, epsilon: float, repeats: int) -> list[float]:
+    """Of the top, listed, error, of the 30 and the 5 largest, left out, stated: means over seeded releases."""
+    import discreet as dc
+    from discreet.central.person_vectors import PersonVectors
+    from discreet.noise import seeded_source
+    from discreet.summaries.people import ListedPeople
+
+    truth = Counter(item for items in lists for item in items)
+    rank = {item: place for place, (item, _) in enumerate(truth.most_common(K))}
+    people, mechanism = ListedPeople(lists), PersonVectors(dc.Budget(epsilon, DELTA), K)
+    rows = []
+    for seed in range(repeats):
+        release = mechanism(people, seeded_source(seed))
+        exact = np.array([truth[item] for item in release.items])
+        places = np.array([rank.get(item, K) for item in release.items])
+        errors = np.abs(release.counts - exact) / exact if len(release) else np.zeros(0)
+        of = [float(np.mean(errors[places < most])) if (places < most).any() else np.nan for most in (30, 5)]
+        missing = 1.0 - release.counts.sum() / exact.sum() if len(release) else 0.0
+        stated = release.left_out.value if release.left_out else 0.0
+        error = float(np.mean(errors)) if len(release) else 0.0
+        rows.append((int(np.sum(places < K)), len(release), error, *of, missing, stated))
+    return [float(mean) for mean in np.nanmean(rows, axis=0)]
+
+
+def accuracy(options: argparse.Namespace) -> None:
     headings = ("epsilon", "of top", "listed", "error", "of 30")
     print(f"{'data':24} {'people':>8} {' '.join(f'{heading:>7}' for heading in headings)} left out  stated")
-    for name, lists in data:
-        truth = Counter(item for items in lists for item in items)
-        top = {item for item, _ in truth.most_common(K)}
-        largest = {item for item, _ in truth.most_common(30)}
-        people = ListedPeople(lists)
+    for name, lists in all_data(options):
         for epsilon in EPSILONS:
-            rows = []
-            for _ in range(options.repeats):
-                release = PersonVectors(dc.Budget(epsilon, DELTA), K)(people)
-                exact = np.array([truth[item] for item in release.items])
-                error = float(np.mean(np.abs(release.counts - exact) / exact)) if len(release) else 0.0
-                first = [index for index, item in enumerate(release.items) if item in largest]
-                of_30 = float(np.mean(np.abs(release.counts - exact)[first] / exact[first])) if first else 0.0
-                missing = 1.0 - release.counts.sum() / exact.sum() if len(release) else 0.0
-                stated = release.left_out.value if release.left_out else 0.0
-                rows.append((len(top & {*release.items}), len(release), error, of_30, missing, stated))
-            of, listed, error, of_30, missing, stated = np.mean(rows, axis=0)
+            of, listed, error, of_30, _, missing, stated = measured(lists, epsilon, options.repeats)
             print(
                 f"{name:24} {len(lists):>8,} {epsilon:>7g} {of:>7.1f} {listed:>7.1f} {error:>7.1%} {of_30:>7.1%} "
                 f"{missing:>8.1%} {stated:>7.1%}",
                 flush=True,
             )
+
+
+def shares(options: argparse.Namespace) -> None:
+    from discreet.central import person_vectors as code
+
+    both = [(code.LOOK, code.SECOND_LOOK), *((Fraction(first), Fraction(second)) for first, second in SHARES)]
+    not_aimed = {"FIRST": 1, "AGAIN": 1, "LEAST_AIM": code.MOST_AIM, "CANDIDATES_AGAIN": code.CANDIDATES}
+    settings = [("not aimed", {"LOOK": Fraction(6), "SECOND_LOOK": Fraction(6), **not_aimed})]
+    settings += [(f"{float(a):g} + {float(b):g}", {"LOOK": a, "SECOND_LOOK": b}) for a, b in both]
+    print(f"{'data':24} {'epsilon':>7} {'looks':>10} {'of top':>7} {'of 30':>7} {'of 5':>7}")
+    for name, lists in all_data(options, made_up=False):
+        for epsilon in options.epsilons:
+            for looks, constants in settings:
+                with patch.multiple(code, **constants):
+                    code.calibrated.cache_clear()
+                    of, _, _, of_30, of_5, *_ = measured(lists, epsilon, options.repeats)
+                print(f"{name:24} {epsilon:>7g} {looks:>10} {of:>7.1f} {of_30:>7.1%} {of_5:>7.1%}", flush=True)
+    code.calibrated.cache_clear()
 
 
 Rows = list[tuple[int, Any, float]]  # (person, item, value)
@@ -251,6 +288,12 @@ def main() -> None:
     one.add_argument("--pairs", type=Path)
     one.add_argument("--repeats", type=int, default=10)
     one.set_defaults(run=accuracy)
+    split = commands.add_parser("shares")
+    split.add_argument("--baskets", type=Path)
+    split.add_argument("--pairs", type=Path)
+    split.add_argument("--repeats", type=int, default=60)
+    split.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0])
+    split.set_defaults(run=shares)
     covered = commands.add_parser("coverage")
     covered.add_argument("--repeats", type=int, default=100)
     covered.add_argument("--confidence", type=float, default=0.95)
