@@ -16,7 +16,7 @@ UNIT_NAMES = ("row", "person", *(f"person-{span}" for span in _SPANS))
 """Units as front ends name them; person-7d and the like are understood, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unit:
     """A neighbouring relation on streams."""
 
@@ -35,6 +35,10 @@ class Unit:
     def spans(self) -> Calendar | None:
         """The spans of time of which one person is hidden in one; None where nothing is told apart by time."""
         return None
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.details().items() if name != "name")
+        return f"{type(self).__name__}({told})"
 
     def details(self) -> dict[str, Any]:
         """What tells it from other units, JSON-ready."""
@@ -55,7 +59,7 @@ def _check_spans(unit: Event | User) -> None:
         raise ParameterError("zone goes with per, which says how long a span is: dc.User(per='1d', zone=...)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Event(Unit):
     """Neighbouring streams differ by adding or removing one event.
 
@@ -84,7 +88,7 @@ class Event(Unit):
         return {name: value for name, value in Unit.details(self).items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class User(Unit):
     """Neighbouring streams differ by adding or removing all events of one user; with `per`, those within one span.
 
