@@ -32,6 +32,7 @@ from discreet.events.columns import kind_of
 from discreet.events.lookup import Lookup
 from discreet.events.tables import Tables
 from discreet.privacy.checks import whole_number
+from discreet.summaries import ExactCounts
 
 __all__ = ["Frame", "SparkRows"]
 
@@ -230,8 +231,11 @@ class SparkRows(Rows):
         return found
 
     def feed(self, summary: Any, max_items: int | None = None) -> None:
-        """Count the items of a public list, which may come to the driver: one by one, in the order of the list."""
+        """Count exactly, or one by one the items of a public list. What is counted comes to the driver."""
         universe = self._wanted.universe
+        if isinstance(summary, ExactCounts):
+            summary.merge(self.gathered(partial(tasks.exact_counts, max_key_bytes=summary.max_key_bytes)))
+            return
         if universe is None:
             iter(self)  # which is refused
         found = self.gathered(partial(tasks.listed, universe=universe))

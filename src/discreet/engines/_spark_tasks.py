@@ -27,8 +27,8 @@ from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGrie
 
 __all__ = [
     *("HELD", "ITEMS", "PARTS", "AddParts", "CountItems", "CountPart", "Crowds", "FindNames", "HoldMerged"),
-    *("HoldShard", "HoldSummed", "Reading", "Recipe", "SketchPart", "added", "listed", "read_items", "reporting"),
-    *("row_of", "written"),
+    *("HoldShard", "HoldSummed", "Reading", "Recipe", "SketchPart", "added", "exact_counts", "listed", "read_items"),
+    *("reporting", "row_of", "written"),
 ]
 
 ITEMS = {"string": pa.large_string(), "binary": pa.large_binary(), "bigint": pa.int64()}
@@ -219,12 +219,16 @@ class AddParts:
         return reporting(_PARTS, batches, work)
 
 
+def exact_counts(rows: Rows, max_key_bytes: int) -> ExactCounts:
+    """The counts of all items."""
+    summary = ExactCounts(max_key_bytes=max_key_bytes)
+    rows.feed(summary)
+    return summary
+
+
 def listed(rows: Rows, universe: Universe) -> dict[int, int]:
     """The places in a public list of the items of rows, and how many rows each has; of those in the list."""
-    summary = ExactCounts()
-    for column in rows.items():
-        summary.update(column, nulls=rows.nulls, bad_items="skip")
-    raw = summary.not_private_counts()
+    raw = exact_counts(rows, rows.max_key_bytes).not_private_counts()
     places = universe.positions(raw.items)
     return dict(zip(places[places >= 0].tolist(), raw.counts[places >= 0].tolist(), strict=True))
 

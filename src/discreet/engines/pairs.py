@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.engines.different import Prints, Words
+from discreet.engines.different import Prints
 from discreet.engines.numbers import Numbers, numbered
 from discreet.events.assembly import Rows
+from discreet.events.values import joined_keys
 
-__all__ = ["Pairs", "PrintedPairs", "Prints"]
+__all__ = ["JoinedPairs", "OwnedItems", "Pairs", "Prints"]
 
 Integers = npt.NDArray[np.int64]
 
 
-class Pairs:
-    """The different pairs of a person and an item, in the order in which they first came. NOT PRIVATE.
+class OwnedItems:
+    """The different pairs of a person and an item. NOT PRIVATE.
 
-    A person or an item is a number from 0. Rows that cannot be items are left out, each by itself. Where
-    there are others, or sent to another process, they are `PrintedPairs`, of these `prints`.
+    A person or an item is a number from 0.
     """
 
-    def __init__(self, found: Rows, prints: Prints | None = None) -> None:
-        self._prints = prints
-        columns = found.owned()
-        people = Numbers("people", tagged="user" in found.tagged)
-        self._items = Numbers("items", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
-        parts = [np.zeros((2, 0), np.int64)]
-        for rows in numbered(columns, people, self._items, None):
-            pairs = np.array([rows.users, rows.items], np.int64)
-            parts.append(_different(pairs[:, (pairs >= 0).all(axis=0)]))
-        self.people, self.items = _different(np.concatenate(parts, axis=1))
+    people: Integers
+    items: Integers
 
     def __repr__(self) -> str:
-        return "Pairs(NOT PRIVATE)"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        printed = self.printed()
-        return PrintedPairs, (printed.people, printed.prints)
-
-    def __add__(self, other: Pairs | PrintedPairs) -> PrintedPairs:
-        return self.printed() + other.printed()
-
-    def printed(self) -> PrintedPairs:
-        """The same, to which pairs of other people can be added."""
-        assert self._prints is not None
-        return PrintedPairs(self.people, self._prints.of(0, self.values())[self.items])
-
-    def values(self) -> pa.Array:
-        """The items by their numbers; all of them have one."""
-        return self._items.values(np.arange(int(self.items.max()) + 1 if len(self.items) else 0))
+        return f"{type(self).__name__}(NOT PRIVATE)"
 
     def first_of(self, wanted: npt.NDArray[np.bool_], most: int) -> Integers:
         """(people, items): of the pairs with a wanted item the first `most` of each person, by their rows.
@@ -70,27 +44,66 @@ class Pairs:
         return np.array([people[first], items[first]])
 
 
-@dataclass(frozen=True)
-class PrintedPairs:
-    """The same with fingerprints for items, so that pairs of other people can be added. NOT PRIVATE."""
+class Pairs(OwnedItems):
+    """The pairs of rows, in the order in which they first came.
 
-    people: Integers
-    prints: Words
+    Rows that cannot be items are left out, each by itself. Where there are others, or sent to another process, they are
+    `JoinedPairs`: with fingerprints of the items, where `prints` makes them, or the items themselves.
+    """
 
-    def __add__(self, other: Pairs | PrintedPairs) -> PrintedPairs:
-        more = other.printed()
+    def __init__(self, found: Rows, prints: Prints | None = None) -> None:
+        self._prints = prints
+        columns = found.owned()
+        people = Numbers("people", tagged="user" in found.tagged)
+        self._items = Numbers("items", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
+        parts = [np.zeros((2, 0), np.int64)]
+        for rows in numbered(columns, people, self._items, None):
+            pairs = np.array([rows.users, rows.items], np.int64)
+            parts.append(_different(pairs[:, (pairs >= 0).all(axis=0)]))
+        self.people, self.items = _different(np.concatenate(parts, axis=1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.joined().__reduce__()
+
+    def __add__(self, other: Pairs | JoinedPairs) -> JoinedPairs:
+        return self.joined() + other
+
+    def joined(self) -> JoinedPairs:
+        """The same, to which pairs of other people can be added."""
+        keys = self.values()
+        if self._prints is not None:
+            words = np.ascontiguousarray(self._prints.of(0, keys))
+            keys = pa.Array.from_buffers(pa.binary(16), len(words), [None, pa.py_buffer(words)])
+        return JoinedPairs(self.people, self.items, keys)
+
+    def values(self) -> pa.Array:
+        """The items by their numbers; all of them have one."""
+        return self._items.values(np.arange(int(self.items.max()) + 1 if len(self.items) else 0))
+
+
+class JoinedPairs(OwnedItems):
+    """Pairs of some people, to which those of others can be added: `keys` are the items, or fingerprints of them."""
+
+    def __init__(self, people: Integers, items: Integers, keys: pa.Array) -> None:
+        self.people, self.items, self._keys = people, items, keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JoinedPairs, (self.people, self.items, self._keys)
+
+    def __add__(self, other: Pairs | JoinedPairs) -> JoinedPairs:
+        more = other.joined()
+        keys, places = joined_keys(self._keys, more._keys)
         after = more.people + (int(self.people.max(initial=-1)) + 1)
-        return PrintedPairs(np.concatenate([self.people, after]), np.concatenate([self.prints, more.prints]))
+        mine, theirs = places[: len(self._keys)][self.items], places[len(self._keys) :][more.items]
+        return JoinedPairs(np.concatenate([self.people, after]), np.concatenate([mine, theirs]), keys)
 
-    def printed(self) -> PrintedPairs:
-        """As it is."""
+    def joined(self) -> JoinedPairs:
+        """As they are."""
         return self
 
-    @cached_property
-    def items(self) -> Integers:
-        """Items as numbers from 0."""
-        words = np.ascontiguousarray(self.prints).view([("", np.uint64)] * 2).ravel()
-        return np.unique(words, return_inverse=True)[1].astype(np.int64)
+    def values(self) -> pa.Array:
+        """The items by their numbers."""
+        return self._keys
 
 
 def _different(pairs: Integers) -> Integers:

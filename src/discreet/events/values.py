@@ -270,3 +270,13 @@ _OF_KINDS: dict[str, Callable[[Any], Any]] = {
 
 def _of_kind(value: Any, kind: str) -> Any:
     return _OF_KINDS[kind](value) if kind in _OF_KINDS else value
+
+
+def joined_keys(one: pa.Array, other: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """(the different keys of both, in their order, the place there of each of one and then of the other)."""
+    import pyarrow.compute as pc
+
+    every = pa.concat_arrays([each for each in (one, other) if len(each)] or [one])  # nothing has no type of its own
+    keys = pc.unique(every)
+    keys = keys.take(pc.sort_indices(keys))
+    return keys, np.asarray(pc.index_in(every, value_set=keys), np.int64)

@@ -83,3 +83,36 @@ def test_no_rows(threads):
     pairs.group()
     assert pairs.rows == 0
     assert pairs.discovery(256, np.zeros(0, np.uint64)) == b""
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_pairs_of_parts_add_up_to_those_of_all_rows(printed):
+    """Parts that share no person: the same pairs, with items by name or by fingerprint, also after they were sent."""
+    import pickle
+
+    import pyarrow as pa
+
+    from discreet.central import ChosenDistinct
+    from discreet.engines.pairs import Pairs, Prints
+    from discreet.events.tables import events_of
+    from discreet.privacy import Budget
+
+    random, prints = np.random.default_rng(5), Prints() if printed else None
+    table = pa.table({"who": random.integers(0, 40, 300), "item": np.minimum(random.zipf(1.5, 300), 50)})
+
+    def pairs(part):
+        return Pairs(events_of(part).rows("item", user="who"), prints)
+
+    whole = pairs(table)
+    parts = [pairs(table.filter(pa.array(np.asarray(table["who"]) % 3 == part))) for part in (0, 1, 2)]
+    empty = pairs(table.slice(0, 0))
+    joined = pickle.loads(pickle.dumps(empty + parts[0])) + parts[1] + pickle.loads(pickle.dumps(parts[2])) + empty
+    mechanism = ChosenDistinct(Budget(1.0))
+    assert mechanism.count_of(joined.people, joined.items) == mechanism.count_of(whole.people, whole.items)
+    if printed:
+        return
+    values = [np.asarray(each.values().take(pa.array(each.items))) for each in (joined, whole)]
+    assert sorted(values[0]) == sorted(values[1])
+    for most in (1, 3):
+        sizes = [np.bincount(each.first_of(np.ones(len(each.values()), bool), most)[0]) for each in (joined, whole)]
+        assert sorted(sizes[0]) == sorted(sizes[1])
