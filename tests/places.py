@@ -15,23 +15,26 @@ import pytest
 import discreet as dc
 
 PAGE = Path(__file__).parents[1] / "docs" / "questions.md"
-_TOP = {"k": 2, "column": "page"}
-QUESTIONS = {
-    "top": dc.Top(**_TOP),
-    "top by group": dc.Top(**_TOP, by="day"),
-    "top of people": dc.Top(**_TOP, user="who"),
-    "top of people, sums": dc.Top(**_TOP, user="who", value="amount", value_range=(0, 9)),
-    "top of people, pairs": dc.Top(**_TOP, user="who", pairs=True),
-    "top of people by group": dc.Top(**_TOP, user="who", by="day"),
-    "count": dc.Count(),
-    "count of people": dc.Count(user="who"),
-    "distinct": dc.Distinct(column="page"),
-    "distinct of people": dc.Distinct(column="page", user="who"),
-    "histogram": dc.Histogram(column="page", universe=["home", "help"]),
-    "histogram of people": dc.Histogram(column="page", universe=["home", "help"], user="who", max_items=2),
-    "quantiles": dc.Quantiles(column="amount", range=(0, 9)),
-    "quantiles of people": dc.Quantiles(column="amount", range=(0, 9), user="who"),
+_NUMBERS = {"column": "amount", "range": (0, 9)}
+_LISTED = {"column": "page", "universe": ["home", "help"]}
+_ASKED = {
+    "top": (dc.Top, {"k": 2, "column": "page"}, {}),
+    "count": (dc.Count, {}, {}),
+    "distinct": (dc.Distinct, {"column": "page"}, {"max_items": 2}),
+    "histogram": (dc.Histogram, _LISTED, {"max_items": 2}),
+    "quantiles": (dc.Quantiles, _NUMBERS, {}),
+    "sum": (dc.Sum, _NUMBERS, {}),
+    "mean": (dc.Mean, _NUMBERS, {}),
+    "variance": (dc.Variance, _NUMBERS, {}),
 }
+QUESTIONS = {
+    f"{name} of {of}{by}": kind(**words, **(more | {"user": "who"} if of == "people" else {}), by="day" if by else None)
+    for name, (kind, words, more) in _ASKED.items()
+    for of in ("rows", "people")
+    for by in ("", " by group")
+}
+QUESTIONS["top: sums of people"] = dc.Top(k=2, column="page", user="who", value="amount", value_range=(0, 9))
+QUESTIONS["top: pairs of people"] = dc.Top(k=2, column="page", user="who", pairs=True)
 
 
 def table():
@@ -51,7 +54,13 @@ def stated():
     part = PAGE.read_text(encoding="utf-8").partition("## Which question runs where")[2]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", part, re.M)]
     head, _, *cells = rows
-    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in cells if row[0] in QUESTIONS}
+    found = {}
+    for first, *cell in cells:
+        names, _, variants = first.partition(" - ")
+        for name in names.split(", "):
+            for variant in variants.split("; ") if variants else [""]:
+                found[f"{name} {variant}".strip()] = dict(zip(head[1:], cell, strict=False))
+    return {name: found[name] for name in found if name in QUESTIONS}
 
 
 def places(folder):
@@ -84,7 +93,7 @@ def places(folder):
     return {
         "files": files,
         "tables": tables,
-        "`where`": {**files, **tables},
+        "`where`": {name: {**files, **tables}[name] for name in (".jsonl", ".parquet", "Arrow", "pandas")},
         "`--sql`": {"csv": lambda: dc.read(sql=query)},
         "baskets": {"baskets": lambda: dc.read(folder / "baskets.txt", format="baskets")},
         "lists": {"lists": lambda: lists},
@@ -98,7 +107,7 @@ def ask(question, place, data):
         words = {"column": None, "user": None}
         if isinstance(question, dc.Top) and question.user is not None:
             words["unit"] = "person"
-    budget = dc.Budget(4.0, 1e-3) if isinstance(question, dc.Top) else dc.Budget(4.0)
+    budget = dc.Budget(4.0, 1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dc.WeakBudgetWarning)
         return dc.answer(dataclasses.replace(question, **words), data, budget)

@@ -67,6 +67,8 @@ def asked(ask, data, words, budget=EPSILON):
         (dc.histogram, {"column": "page", "universe": ["page 001", "page 002", "none"]}),
         (dc.histogram, {"column": "number", "universe": range(5)}),
         (dc.histogram, {"column": "number", "universe": range(5), "user": "who", "max_items": 5}),
+        (dc.sum, {"column": "amount", "range": (0, 20)}),
+        (dc.mean, {"column": "amount", "range": (0, 20), "where": "number < 5"}),
         (dc.quantiles, {"column": "amount", "range": (0, 20)}),
         (dc.quantiles, {"column": "amount", "range": (0, 20), "user": "who", "where": "number < 5"}),
         (dc.quantiles, {"column": "amount", "range": (0, 20), "user": "who", "max_rows": 3, "mechanism": "tree"}),
@@ -124,6 +126,25 @@ def test_columns_of_a_public_table(frame, table):
     assert sorted(top.items) == ["kind 0", "kind 1"]
     with pytest.raises(dc.ParameterError, match="user cannot come from the lookup"):
         dc.quantiles(frame, EPSILON, column="amount", range=(0, 9), user="kind", **more)
+
+
+@pytest.mark.parametrize("user", [None, "who"])
+@pytest.mark.parametrize("groups", [None, [3, 7, 11]], ids=["discovered", "listed"])
+def test_groups_are_those_of_one_machine(spark, table, user, groups):
+    """Bit for bit, where groups come first in their order, in which Spark has them."""
+    rows = table.select(["who", "number", "page", "amount"]).sort_by([("number", "ascending"), ("page", "ascending")])
+    frame = spark.createDataFrame(rows)
+    within, universe = {"column": "amount", "range": (0, 20)}, {"universe": ["page 001", "page 002"]}
+    for ask, words in (
+        (dc.count, {}),
+        (dc.sum, within),
+        (dc.variance, within),
+        (dc.quantiles, {**within, "quantiles": [0.5]}),
+        (dc.distinct, {"column": "page", **({"max_items": 200} if user else {})}),
+        (dc.histogram, {"column": "page", **universe, **({"max_items": 50} if user else {})}),
+    ):
+        words = {**words, "by": "number", "groups": groups, "user": user}
+        assert asked(ask, frame, words, dc.Budget(4.0, 1e-4)) == asked(ask, rows, words, dc.Budget(4.0, 1e-4))
 
 
 def test_nobody_is_in_two_parts(spark, table, frame, monkeypatch):

@@ -164,7 +164,8 @@ class SparkRows(Rows):
 
     @property
     def _items(self) -> list[str]:
-        return [] if self._whole else list(self._wanted.columns or self.frame.schema.names)
+        wanted = self._wanted
+        return [] if self._whole or wanted.only_groups else list(wanted.columns or self.frame.schema.names)
 
     @property
     def spark_type(self) -> str:

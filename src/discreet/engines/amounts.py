@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.events.assembly import Rows
+from discreet.events.values import joined_keys
 
 __all__ = ["Amounts"]
 
@@ -51,3 +53,17 @@ class Amounts:
 
     def __repr__(self) -> str:
         return "Amounts(NOT PRIVATE)"
+
+    def __add__(self, other: Amounts) -> Amounts:
+        """With the rows of other people, or with other rows."""
+        if not len(self.places) or not len(other.places):
+            return self if len(self.places) else other
+        both = copy(self)
+        both.places = np.concatenate([self.places, other.places])
+        if self.people is not None and other.people is not None:
+            after = other.people + np.int32(int(self.people.max(initial=-1)) + 1)
+            both.people = np.concatenate([self.people, after])
+        if self.keys is not None and other.keys is not None:
+            both.keys, at = joined_keys(self.keys, other.keys)
+            both.groups = np.concatenate([at[: len(self.keys)][self.groups], at[len(self.keys) :][other.groups]])
+        return both

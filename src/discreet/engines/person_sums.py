@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +14,9 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.engines.exact_people import MemoryPeople
-from discreet.engines.numbers import NumberedRows, Numbers, plain_numbers
+from discreet.engines.numbers import Numbered, NumberedRows, Numbers, plain_numbers
 from discreet.engines.threads import available_workers
+from discreet.events.values import joined_keys
 from discreet.summaries.moments import ValueMoment
 from discreet.summaries.people import LENGTH, MOST_STEPS, Counts, People
 
@@ -92,16 +95,47 @@ def people_in_groups(owners: npt.NDArray[Any], groups: npt.NDArray[Any], many: i
 def person_sums(found: Rows, moment: ValueMoment) -> PersonSums:
     """The sums of rows that say whose they are; of a "count", who is in which group.
 
-    Rows without a number (NaN) are left out, each by itself. All of it is in memory.
+    Rows without a number (NaN) are left out, each by itself. All of it is in memory; of rows elsewhere what every
+    person has in every group.
     """
-    users = Numbers("people", tagged="user" in found.tagged)
+    listed = _listed(found)
     groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
-    keys, kept = found.keys, deque[NumberedRows]()
-    listed = 1 if keys is None or not keys.by else keys.many_groups
+    if found.elsewhere is None:
+        rows = _numbered(found, moment, groups)
+    else:
+        gathered = found.gathered(partial(PersonRows.of, moment=moment), apart="user")
+        groups.numbers(gathered.keys)
+        rows = iter([(gathered.owners, gathered.places, gathered.entries)])
+    kept = deque[NumberedRows]()
     present, threads = moment.kind == "count", available_workers()
     entry = _native.Pairs.Entry.present if present else _native.Pairs.Entry.sums
     pairs = _native.Pairs(entry, LENGTH, 1 if present else MOST_STEPS, threads)
     most = -1
+    for owners, places, entries in rows:
+        most = max(most, int(places.max(initial=-1)))
+        for part in range(moment.parts):
+            pairs.add(
+                owners, places * np.int32(moment.parts) + np.int32(part), None if present else entries[:, part].copy()
+            )
+        if listed is None:
+            kept.append(NumberedRows(owners, places, None))
+    pairs.group()
+    coordinates = Coordinates(pairs, moment.parts, listed or most + 1)
+    if listed is not None:
+        return PersonSums(coordinates)
+    return PersonSums(coordinates, MemoryPeople(kept, groups, _native.Pairs.Entry.present, 1, threads))
+
+
+def _listed(found: Rows) -> int | None:
+    """How many groups there are, where that is known."""
+    keys = found.keys
+    return 1 if keys is None or not keys.by else keys.many_groups
+
+
+def _numbered(found: Rows, moment: ValueMoment, groups: Numbers) -> Iterator[tuple[Numbered, Numbered, Counts]]:
+    """(whose, in which group, what it adds) of every row."""
+    users = Numbers("people", tagged="user" in found.tagged)
+    keys, listed = found.keys, _listed(found)
     for who, items, amounts in found.parts():
         assert who is not None
         owners = np.asarray(users.numbers(who))
@@ -114,17 +148,45 @@ def person_sums(found: Rows, moment: ValueMoment) -> PersonSums:
             assert keys is not None
             places = keys.listed_at(items).astype(np.int32)
         good = ~np.isnan(values) & (owners >= 0) & (places >= 0)
-        owners, places, values = owners[good], places[good], values[good]
-        most = max(most, int(places.max(initial=-1)))
-        entries = moment.entries(values)
-        for part in range(moment.parts):
-            pairs.add(
-                owners, places * np.int32(moment.parts) + np.int32(part), None if present else entries[:, part].copy()
-            )
-        if listed is None:
-            kept.append(NumberedRows(owners, places, None))
-    pairs.group()
-    coordinates = Coordinates(pairs, moment.parts, listed or most + 1)
-    if listed is not None:
-        return PersonSums(coordinates)
-    return PersonSums(coordinates, MemoryPeople(kept, groups, _native.Pairs.Entry.present, 1, threads))
+        yield owners[good], places[good], moment.entries(values[good])
+
+
+@dataclass(frozen=True, repr=False)
+class PersonRows:
+    """What people have in groups, once for each, as numbers: of some people, to which others can be added. NOT private.
+
+    Attributes:
+        owners: A number for each person.
+        places: The group: its place in a public list, or in `keys`.
+        entries: What the person's rows add up to there.
+        keys: The groups, where no list says them.
+    """
+
+    owners: Numbered
+    places: Numbered
+    entries: Counts
+    keys: pa.Array
+
+    @classmethod
+    def of(cls, found: Rows, moment: ValueMoment) -> PersonRows:
+        groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
+        parts = [*_numbered(found, moment, groups)]
+        owners, places = (np.concatenate([np.zeros(0, np.int32), *(part[at] for part in parts)]) for at in (0, 1))
+        pairs, back = np.unique(owners.astype(np.int64) << 32 | places, return_inverse=True)
+        entries = np.zeros((len(pairs), moment.parts), np.int64)
+        np.add.at(entries, back, np.concatenate([entries[:0], *(part[2] for part in parts)]))
+        keys = groups.values(np.arange(int(places.max(initial=-1)) + 1 if _listed(found) is None else 0))
+        return cls((pairs >> 32).astype(np.int32), pairs.astype(np.int32), entries, keys)
+
+    def __add__(self, other: PersonRows) -> PersonRows:
+        keys, places = joined_keys(self.keys, other.keys)
+        mine, more = (self.places, other.places) if not len(keys) else (
+            places[: len(self.keys)][self.places], places[len(self.keys) :][other.places]
+        )  # fmt: skip
+        after = other.owners + np.int32(int(self.owners.max(initial=-1)) + 1)
+        return PersonRows(
+            np.concatenate([self.owners, after]),
+            np.concatenate([mine, more]).astype(np.int32),
+            np.concatenate([self.entries, other.entries]),
+            keys,
+        )

@@ -98,7 +98,7 @@ class Distinct(Question):
                 return Grouped.of(rows, summary.not_private_counts().items), None, None
             from discreet.engines.pairs import Pairs
 
-            pairs = Pairs(rows)
+            pairs = rows.gathered(Pairs, apart="user")
             return Grouped.of(rows, pairs.values()), pairs.people, pairs
 
         def draw(found: Any, source: RandomSource) -> Any:

@@ -105,7 +105,7 @@ class Histogram(Question):
             if self.people:
                 from discreet.engines.pairs import Pairs
 
-                pairs = Pairs(rows)
+                pairs = rows.gathered(Pairs, apart="user")
                 keys, times = pairs.values(), None
             else:
                 from discreet.summaries import ExactCounts

@@ -193,7 +193,7 @@ class Quantiles(Question):
         def count() -> Any:
             from discreet.engines.amounts import Amounts
 
-            return Amounts(rows, mechanism.grid.places)
+            return rows.gathered(partial(Amounts, place=mechanism.grid.places), apart="user")
 
         def draw(found: Any, source: RandomSource) -> GroupRelease:
             import pyarrow as pa

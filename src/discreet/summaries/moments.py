@@ -212,17 +212,15 @@ class GroupSums:
     keys: pa.Array | None = None
 
     def __add__(self, other: GroupSums) -> GroupSums:
-        """The sums of the rows of both."""
+        """The sums of the rows of both; groups are in the order of their keys."""
         if self.keys is None or other.keys is None:
             found = self if self.keys is not None else other
             return GroupSums(self.sums + other.sums) if found.keys is None else found  # one of them has no rows
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        from discreet.events.values import joined_keys
 
-        every = pa.concat_arrays([self.keys, other.keys])
-        keys = pc.unique(every)
+        keys, places = joined_keys(self.keys, other.keys)
         sums = np.zeros((len(keys), self.sums.shape[1]), np.int64)
-        np.add.at(sums, np.asarray(pc.index_in(every, value_set=keys)), np.concatenate([self.sums, other.sums]))
+        np.add.at(sums, places, np.concatenate([self.sums, other.sums]))
         return GroupSums(sums, keys)
 
     def __repr__(self) -> str:

@@ -3,6 +3,9 @@
 import pytest
 from tests.places import QUESTIONS, check, places, stated
 
+from discreet.questions.question import Question
+from discreet.questions.sums import NumberQuestion
+
 
 @pytest.fixture(scope="module")
 def everywhere(tmp_path_factory):
@@ -10,7 +13,9 @@ def everywhere(tmp_path_factory):
 
 
 def test_the_page_has_every_question_and_place(everywhere):
-    assert list(stated()) == list(QUESTIONS)
+    assert {*stated()} == {*QUESTIONS}
+    kinds = {*Question.__subclasses__(), *NumberQuestion.__subclasses__()} - {NumberQuestion}
+    assert {type(question) for question in QUESTIONS.values()} == kinds
     assert all(list(cells) == [*everywhere, "Spark"] for cells in stated().values())
 
 
