@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from discreet.errors import (
         OldStateError as OldStateError,
     )
+    from discreet.errors import (
+        TooManyBadRowsError as TooManyBadRowsError,
+    )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account, Ledger
     from discreet.questions.answer import answer
@@ -100,6 +103,7 @@ _WHERE = {
             "NotPublishedError",
             "OldStateError",
             "ParameterError",
+            "TooManyBadRowsError",
             "TryAgainError",
         ],
         "errors",

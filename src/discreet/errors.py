@@ -4,7 +4,8 @@ DiscreetError
 ├── ParameterError (ValueError)      a parameter outside what is allowed
 │   └── WordError                    a word of a question that is wrong, or does not go with another
 ├── DataError (ValueError)           input the summary or reader cannot take
-│   └── MessageError                 a party's message that the aggregator does not take; `reason` says why
+│   ├── MessageError                 a party's message that the aggregator does not take; `reason` says why
+│   └── TooManyBadRowsError          a private test says that too many rows cannot be read
 ├── NotPublishedError (KeyError)     a release was asked for an item that it does not list
 ├── BudgetExceededError              the ledger refuses a charge
 ├── IncompatibleSummaryError         summaries that cannot be merged, or a summary a mechanism's proof does not cover
@@ -37,6 +38,7 @@ __all__ = [
     "NotPublishedError",
     "OldStateError",
     "ParameterError",
+    "TooManyBadRowsError",
     "TryAgainError",
     "WordError",
 ]
@@ -81,6 +83,10 @@ class MessageError(DataError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (str(self), self.reason))
+
+
+class TooManyBadRowsError(DataError):
+    """Too many rows cannot be read, as a private test says: what it tells is as private as a release."""
 
 
 class NotPublishedError(DiscreetError, KeyError):

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.central import (
+    BadShare,
     ChosenDistinct,
     CreditedDistinct,
     Grid,
@@ -33,6 +34,7 @@ from discreet.central import (
 from discreet.central.person_pairs import PersonPairs
 from discreet.central.person_vectors import LOOK, Calibration, PersonVectors, alone
 from discreet.central.quantile_choice import Found, ShareChoice
+from discreet.events.bad_people import BadPeople
 from discreet.events.keys import Keys, Layout
 from discreet.events.tables import events_of
 from discreet.events.times import Pairing
@@ -173,6 +175,67 @@ class CountAudit(ShiftAudit):
             every = lambda self, people, values: len(np.unique(values))  # noqa: E731
             twins.append(twin(mechanism, "every value is counted", "coupled", count_of=every))
         return twins
+
+
+class BadShareAudit(ShiftAudit):
+    """The four checks of a test of bad rows: one bit, of a number with noise."""
+
+    def neighbours(self, mechanism: BadShare) -> tuple[Any, Any, Callable[[Any], float]]:
+        """Where the outcome is most open, and what a unit may make of it."""
+        return mechanism.cut + mechanism.sensitivity, mechanism.cut, float
+
+    def structure(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
+        """All small data: by how much one more row, or person, moves the statistic."""
+        moved = [*_moved_statistic(mechanism)]
+        found = "one unit moves the statistic"
+        yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+
+    def exact(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
+        """The outcome is a function of the noisy statistic, behind noise for the shift of one unit."""
+        wrong, source = 0, ScriptedSource()
+        for statistic, noise in product((-9, 0, 9, 1000), (-30, -1, 0, 1, 30)):
+            for around in (0, mechanism.cut):
+                source = ScriptedSource(noise)
+                refused = mechanism.draw(statistic + around, source)
+                wrong += refused != mechanism.draw(statistic + around + 5, ScriptedSource(noise - 5))
+                wrong += refused != (statistic + around + noise > mechanism.cut) or len(source.draws) != 1
+        yield Finding("exact", "the outcome is a function of the noisy statistic", "violations", 0, wrong)
+        if source.draws:
+            yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
+
+    def coupled(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
+        """With the same noise more bad rows are never accepted where fewer are refused, and none are refused."""
+        broken = 0
+        for seed in range(20):
+            outcomes = [mechanism.draw(s, seeded_source(seed)) for s in (-10, 0, mechanism.cut, 3 * mechanism.cut + 1)]
+            broken += outcomes != sorted(outcomes) or outcomes[0] or not outcomes[-1]
+        yield Finding("coupled", "the outcome rises with the statistic", "violations", 0, broken, 20)
+
+    def twins(self, mechanism: BadShare) -> Sequence[Twin]:
+        """Less noise, and none: what is compared is the true share."""
+        true_share = lambda self, statistic, source: statistic > 0  # noqa: E731
+        return [half_the_noise(mechanism), twin(mechanism, "compares the true share", draw=true_share)]
+
+
+def _moved_statistic(mechanism: BadShare) -> Iterator[int]:
+    """By how much one more unit moves the statistic, for all small data, whichever people share a group."""
+    if mechanism.unit == Event():
+        for bad, good in product(range(4), repeat=2):
+            before = mechanism.statistic(bad, good)
+            yield from (abs(mechanism.statistic(*after) - before) for after in ((bad + 1, good), (bad, good + 1)))
+        return
+    kinds = [(), (True,), (False,), (True, False)]  # whether rows of a person can be read
+    for people, group in product(product(kinds, repeat=3), product(range(2), repeat=3)):
+        yield abs(_grouped(mechanism, people, group) - _grouped(mechanism, people[:2], group))
+
+
+def _grouped(mechanism: BadShare, people: Sequence[Sequence[bool]], groups: Sequence[int]) -> int:
+    """The statistic of people whose hash puts them into these groups."""
+    found = BadPeople(groups=2)
+    for rows, group in zip(people, groups, strict=False):
+        for good in rows:
+            found.mark_groups(np.array([group]), good)
+    return mechanism.statistic(*found.counts())
 
 
 def _small_people(values: int, step: int = 1) -> Iterator[tuple[Any, Any]]:
@@ -470,6 +533,15 @@ row(
         NoisyCount(Budget(0.1, 0.02), User(), "people"),
     ),
     CountAudit(),
+)
+row(
+    BadShare,
+    lambda: (
+        BadShare(_PURE, Fraction(1, 10)),
+        BadShare(_RHO, Fraction(1, 10), User()),
+        BadShare(_PURE, Fraction(3, 4), User()),
+    ),
+    BadShareAudit(),
 )
 row(
     CreditedDistinct,

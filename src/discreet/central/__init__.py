@@ -11,6 +11,7 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
+    from discreet.central.bad_share import BadShare
     from discreet.central.chosen_distinct import ChosenDistinct
     from discreet.central.credited_distinct import CreditedDistinct
     from discreet.central.merged_counters import Merged
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from discreet.events.universe import Universe
 
 _WHERE = {
+    "BadShare": "central.bad_share",
     "ChosenDistinct": "central.chosen_distinct",
     "CountMinHeavyHitters": "central.sketch_heavy_hitters",
     "NoisyCount": "central.noisy_count",
@@ -53,6 +55,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "BadShare",
     "ChosenDistinct",
     "CountMinHeavyHitters",
     "CountSketchHeavyHitters",

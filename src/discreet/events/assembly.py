@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from discreet._native import MadeColumn
+    from discreet.events.bad_people import BadPeople
     from discreet.events.keys import Keys
     from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
@@ -192,9 +193,26 @@ class Rows:
         self._wanted, self.nulls = wanted, wanted.nulls
         self._assembler = Assembler(wanted.roles, wanted.nulls == "skip", wanted.bad_rows == "skip")
         self._assembler.times = wanted.times
+        self._good_rows = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
+
+    def mark_people(self) -> None:
+        """Notice of people whether any of their rows can be read, for `bad_and_good`."""
+        from discreet.events.bad_people import BadPeople
+
+        self._assembler.people = BadPeople()
+
+    def bad_and_good(self, people: bool) -> tuple[int, int]:
+        """How many rows could not be read, and how many could; or of how many `people`. NOT PRIVATE."""
+        if not people:
+            return self.bad_rows, self._good_rows
+        return (0, 0) if self._assembler.people is None else self._assembler.people.counts()
+
+    def _saw(self, rows: int) -> None:
+        self._good_rows += rows
+        self.watch(rows)
 
     @property
     def bad_rows(self) -> int:
@@ -353,6 +371,10 @@ def _not_items(source: str) -> str:
     return f"{source} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
 
 
+def _users(batch: pa.RecordBatch) -> pa.Array | None:
+    return batch.column("user") if "user" in batch.schema.names else None
+
+
 def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
     """The lines of the rows that were kept."""
     return None if line_of is None else lambda row: line_of(int(np.flatnonzero(kept)[row]))
@@ -373,6 +395,7 @@ class Assembler:
         bad_rows: How many rows were left out. NOT PRIVATE.
         first_bad: Where the first of them was, if that is known. NOT PRIVATE.
         line_of: The line of a row of the next batch, where the reader reads lines.
+        people: Is told whose rows stay and whose are bad, where somebody asks.
     """
 
     def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
@@ -384,6 +407,7 @@ class Assembler:
         self._places: tuple[int, int | None, bool] = (0, None, False)  # of the time, of the people, and of it alone
         self.first_bad: str | None = None
         self.line_of: Callable[[int], int] | None = None
+        self.people: BadPeople | None = None
         self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
         self._kind: str | None = None
 
@@ -413,6 +437,12 @@ class Assembler:
 
     def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The rows of these columns that are items (and users, and values), from a source of this name."""
+        made = self._batch(arrays, source)
+        if self.people is not None and "user" in made.schema.names:
+            self.people.mark(made.column("user"), good=True)
+        return made
+
+    def _batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         if self._pairing is not None:
             arrays = self._paired(arrays, self._pairing, source)
         if self.keys is not None and self.keys.needed(arrays[0].type):
@@ -497,7 +527,7 @@ class Assembler:
         keys, good, listed = self.keys.of(batch.columns[:parts], source)
         batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
         if good is not None:
-            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}"))
+            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}", _users(batch)))
             listed = listed if listed is None else listed[good]
         if listed is not None:
             batch, self.line_of = batch.filter(pa.array(listed)), _among(listed, self.line_of)
@@ -520,8 +550,10 @@ class Assembler:
                 f"{source} has rows without a value in the column wanted{where}; nulls='skip' leaves those out"
             )
 
-    def _left_out(self, good: npt.NDArray[np.bool_], reason: str) -> pa.Array:
-        """Which rows stay, where those that are not good are bad."""
+    def _left_out(self, good: npt.NDArray[np.bool_], reason: str, users: pa.Array | None = None) -> pa.Array:
+        """Which rows stay, where those that are not good are bad; `users` says whose they are."""
+        if self.people is not None and users is not None:
+            self.people.mark(users.filter(pa.array(~good)), good=False)
         line_of = self.line_of
         line = None if line_of is None else lambda: line_of(int(np.argmin(good)))
         self.found_bad(len(good) - int(good.sum()), reason, line)
@@ -537,7 +569,7 @@ class Assembler:
                 continue
             good = readable(array, most if name == self.names[0] else None, self.check_text)
             if good is not None:
-                kept = self._left_out(good, _not_items(source))
+                kept = self._left_out(good, _not_items(source), None if name == "user" else _users(batch))
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, name, array.dictionary_decode())
                 batch = batch.filter(kept)
@@ -553,4 +585,4 @@ class Assembler:
         if good is None or good.all():
             return batch
         wrong = NOT_A_TIME if self.times else "a value that is not a number"
-        return batch.filter(self._left_out(good, f"{source} has {wrong}"))
+        return batch.filter(self._left_out(good, f"{source} has {wrong}", _users(batch)))

@@ -186,7 +186,7 @@ class FileRows(Rows):
             batch = self._assembler.batch(arrays, name)
             if not batch.num_rows:
                 continue
-            self.watch(batch.num_rows)
+            self._saw(batch.num_rows)
             if self._wanted.universe is None:
                 yield batch
                 continue
@@ -212,7 +212,7 @@ class FileRows(Rows):
                 del batch
             del arrays
             if len(column):
-                self.watch(len(column))
+                self._saw(len(column))
                 yield column
             del column  # before the next one is read
 
@@ -220,7 +220,7 @@ class FileRows(Rows):
         """The columns as they were read, with their nulls; what JSON lines hold as text."""
         self.as_read = True
         for _, arrays in self._read():
-            self.watch(len(arrays[0]))
+            self._saw(len(arrays[0]))
             yield arrays
 
     def number(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
 from discreet.privacy.charge_terms import question_of
+from discreet.questions.bad_rows import BadRows
 from discreet.questions.data import data_of
 from discreet.questions.question import way_for
 from discreet.releases.payment import Bill, Payer
@@ -40,17 +41,29 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
     described = stands_for(question, data, payer)
     if payer.account is not None and payer.charge_id is None:
         payer = replace(payer, charge_id=charge_id_of(question, data, budget))
-    stored = payer.stored(budget, described)
+    test = BadRows.of(question, data, budget)
+    rest = budget if test is None else test.rest
+    stored = payer.stored(rest, described)
     if stored is not None:
         return stored
-    way = way_for(question, data, budget)
-    payer.check(budget, way.cost, way.hides or way.unit, question.period)  # before reading, which may take long
+    if test is not None:
+        test.check_before(payer, described)
+    way = way_for(question, data, rest)
+    cost = way.cost if test is None else None
+    payer.check(budget, cost, way.hides or way.unit, question.period)  # before reading, which may take long
     found = way.count()
     try:
         data.when_read()
         payer.when_read()
-        bill = Bill(budget, way.description, way.unit, None, way.hides, described, way.cost, question.period)
-        return payer.pay(bill, lambda: way.draw(found, payer.drawn_from), told_of(question, data, way))
+        if test is not None:
+            test.check(data, payer, way, described, question.period)
+
+        def draw() -> Any:
+            drawn = way.draw(found, payer.drawn_from)
+            return drawn if test is None else test.told(drawn, budget)
+
+        bill = Bill(rest, way.description, way.unit, None, way.hides, described, way.cost, question.period)
+        return payer.pay(bill, draw, told_of(question, data, way))
     finally:
         way.close(found)
 

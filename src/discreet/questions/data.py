@@ -31,6 +31,7 @@ class Data:
         remarks: What a reader should know of that.
         lists: Whether all rows are lists, one a person.
         are_files: Whether numbers may be written as text, and rows may be damaged.
+        counts_bad_rows: Whether it is known which rows of the events could not be read.
         kept: What an answer must not overwrite.
         watch: Called with the rows that are going to be read; what it returns is called when they are.
     """
@@ -42,9 +43,11 @@ class Data:
     remarks: tuple[str, ...] = ()
     lists: bool = False
     are_files: bool = False
+    counts_bad_rows: bool = False
     kept: Callable[[], Sequence[str]] = lambda: ()
     watch: Callable[[Rows], Callable[[], None]] = lambda rows: lambda: None
     _watched: list[Callable[[], None]] = field(default_factory=list, init=False)
+    _read: list[Rows] = field(default_factory=list, init=False)
 
     @cached_property
     def events(self) -> Events:
@@ -58,13 +61,26 @@ class Data:
     def rows(self, question: Question, columns: Sequence[str] | str | None, **words: Any) -> Rows:
         """The rows that a question asks for, with these columns; `words` are those of `Wanted`. Nothing is read yet."""
         found = self.events_for(question).rows(columns or None, **self._rules(question), **words)
-        return self._seen(found)
+        return self._seen(found, question)
 
     def all_rows(self, question: Question) -> Rows:
         """Rows that nothing is asked of except how many there are."""
-        return self._seen(self.events_for(question).all_rows(**self._rules(question)))
+        return self._seen(self.events_for(question).all_rows(**self._rules(question)), question)
 
-    def _seen(self, found: Rows) -> Rows:
+    def read_anew(self) -> None:
+        """A question begins: what `bad_and_good` says is about its rows."""
+        self._read.clear()
+
+    def bad_and_good(self, people: bool) -> tuple[int, int]:
+        """Of the rows that a question has read, see `Rows.bad_and_good`. NOT PRIVATE."""
+        (rows,) = self._read  # a row that is read twice would count twice
+        return rows.bad_and_good(people)
+
+    def _seen(self, found: Rows, question: Question) -> Rows:
+        if question.max_bad is not None:
+            self._read.append(found)
+            if question.user is not None:
+                found.mark_people()
         self._watched.append(self.watch(found))
         return found
 
@@ -188,6 +204,7 @@ def read(
         remarks=(rows,) if whole else (),
         lists=format == "baskets",
         are_files=True,
+        counts_bad_rows=not whole,
         kept=kept,
         watch=watch,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from discreet.privacy import Budget, Event, User
@@ -82,6 +83,8 @@ def plan_questions(
 
 def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: float) -> Iterator[QuestionRow]:
     from discreet.central import CreditedDistinct, Grid, NoisyCount, UniverseHistogram
+    from discreet.central.bad_share import BadShare
+    from discreet.questions.bad_rows import SHARE
     from discreet.questions.quantiles import mechanism_for
 
     def row(question: str, hides: str, command: str, made: Any, error: float, noise: Noise) -> QuestionRow:
@@ -109,3 +112,10 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
         of = "rows" if rows is None else "people"
         question, law, scale = f"rank of a quantile, {of}", *made.randomness
         yield QuestionRow(question, hides, "quantiles", made.name, law, scale, made.error_bound(beta))
+    for hides, unit in (("a row", Event()), ("a person", User())):
+        test = BadShare(budget.split(SHARE)[0], Fraction(1, 10), unit)
+        question = (
+            f"bad {'rows' if unit == Event() else 'people'} noticed by max_bad=10%, for {SHARE:.0%} of the budget"
+        )
+        scale = float(test.noise.scale) / test.share.denominator
+        yield QuestionRow(question, hides, "--max-bad 10%", test.name, test.noise.law, scale, test.noticed)

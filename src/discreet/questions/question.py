@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.unit import UNIT_NAMES, Event, Unit, User, unit_named
-from discreet.questions.words import Refusal, ValueKind, choice, column, columns, needs, plain, word, words_of
+from discreet.questions.words import (
+    Refusal,
+    ValueKind,
+    choice,
+    column,
+    columns,
+    needs,
+    plain,
+    share_of_rows,
+    word,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from discreet.central.prepared import Prepared
@@ -174,6 +185,10 @@ class Question(Worded, abc.ABC):
         "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
     )
 
+    max_bad: float | None = word(
+        None, "Publish nothing where more rows than this cannot be read: 10%. Takes 5% of the budget.",
+        share_of_rows(), advanced=True,
+    )  # fmt: skip
     rules: ClassVar[tuple[Refusal, ...]] = (
         needs("every", "time"),
         Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
@@ -244,6 +259,8 @@ class Question(Worded, abc.ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         look_up(self)
+        if self.max_bad is not None and self.bad_rows == "error":
+            raise WordError("{max_bad} cannot be combined with {bad_rows} error, which refuses the first bad row")
 
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""

@@ -166,6 +166,10 @@ class Report(Worded):
                 said[name] = getattr(self, name)
         if self.user is not None and question.user not in (None, self.user):
             raise WordError(f"{_plain(title)}: {{user}} must be that of the report, since one charge hides one unit")
+        if question.max_bad is not None:
+            raise WordError(
+                f"{_plain(title)}: {{max_bad}} is for a question alone: a report is one charge, drawn at once"
+            )
         if "confidence" in question.given:
             raise WordError(f"{_plain(title)}: {{confidence}} is a word of the report: its intervals hold together")
         if self.where is not None:

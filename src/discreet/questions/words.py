@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.checks import probability, whole_number
 
 __all__ = ["Refusal", "ValueKind", "Word", "choice", "column", "columns", "excludes", "flag", "from_text", "needs"]
-__all__ += ["number_range", "plain", "share", "whole", "word", "words_of"]
+__all__ += ["number_range", "plain", "share", "share_of_rows", "whole", "word", "words_of"]
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,20 @@ def whole(low: int = 1, high: int | None = None) -> ValueKind:
 def share() -> ValueKind:
     """A number above 0 and below 1."""
     return ValueKind(probability, "SHARE", float)
+
+
+def share_of_rows() -> ValueKind:
+    """A share such as 10% or 0.1, in hundredths of a percent."""
+
+    def check(name: str, value: Any) -> float:
+        text = str(value).strip()
+        with suppress(ValueError):
+            found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            if 0 < found < 1 and abs(found - round(found, 4)) < 1e-12 and round(found, 4) > 0:
+                return round(found, 4)
+        raise ParameterError(f"{name} must be a share above 0 and below 1, such as 10% or 0.1, not {value!r}")
+
+    return ValueKind(check, "SHARE")
 
 
 def choice(*allowed: str) -> ValueKind:
