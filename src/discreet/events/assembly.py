@@ -152,7 +152,7 @@ class Events:
 
     def with_lookup(self, lookup: Lookup) -> Events:
         """The same, whose rows have the columns of a public table, too."""
-        raise NotImplementedError
+        raise ParameterError("lookup is for files and tables here: join the public table where these data are made")
 
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
         """Rows that nothing is asked of but how many there are (`Rows.number`), with or without values."""

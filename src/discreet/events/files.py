@@ -63,6 +63,7 @@ class Files(Events):
         self.format, self.dialect, self.query = format, dialect, query
         self.encoding = None if encoding is None else encoding_named(encoding)
         self.lookup: Lookup | None = None
+        self.original = self  # of which those with a lookup are copies
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
         self.passes: list[OnePass] = []  # that several counts share, while they do; copies know it, too
 
@@ -131,7 +132,7 @@ class FileRows(Rows):
 
     def __init__(self, files: Files, wanted: Wanted) -> None:
         super().__init__(wanted)
-        self._all = files
+        self._all = files.original
         self.places: list[int] = []  # of its columns among those of a pass that it shares
         self.files, self._dialect, self._format, self._encoding = (
             files.files,

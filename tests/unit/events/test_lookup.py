@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from tests.commands import run_here
 
 import discreet as dc
 from discreet.engines.sql import where
@@ -167,3 +168,30 @@ def test_a_query_that_may_join_has_no_lookup(tmp_path):
     assert len(dc.top_k(data, 3, SURE, column="c", lookup=COUNTRIES, on="net")) == 0
     with pytest.raises(dc.ParameterError, match="lookup adds the columns"):
         dc.read(sql="select * from 'a.csv' join 'b.csv' using (net)")
+
+
+def test_the_questions_of_a_report_may_look_things_up(tmp_path):
+    written(tmp_path, "csv")
+    report = dc.Report(
+        {"Countries": dc.Top(column="country", lookup=COUNTRIES, on="net"), "People": dc.Count()}, SURE, user="who"
+    )
+    found = report.answer(dc.read(tmp_path / "rows.csv"))
+    assert {*found["Countries"].items} == {"de", "fr"}
+    assert found["People"].value == pytest.approx(500, abs=5)
+    (tmp_path / "nets.csv").write_text("net,country\na,de\nb,fr\n")
+    (tmp_path / "report.toml").write_text(
+        f'user = "who"\nepsilon = 90\ndelta = 1e-6\n[data]\nfiles = "{tmp_path}/rows.csv"\n'
+        f'[[questions]]\nkind = "top"\ncolumn = "country"\nlookup = "{tmp_path}/nets.csv"\non = "net"\n'
+    )
+    done = run_here("report", tmp_path / "report.toml", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert '"table": "nets.csv"' in done.stdout
+    with pytest.raises(dc.ParameterError, match="max_bad is for a question alone"):
+        dc.Report({"People": dc.Count(max_bad=0.1)}, SURE)
+
+
+def test_data_that_is_somewhere_else_is_refused_with_what_to_do():
+    from discreet.events.assembly import Events
+
+    with pytest.raises(dc.ParameterError, match="join the public table where these data are made"):
+        dc.count(Events(), SURE, lookup=COUNTRIES, on="net")
