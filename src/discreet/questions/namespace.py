@@ -21,6 +21,9 @@ class Asker:
     def __init__(self, data: Any) -> None:
         self._data = data
 
+    def __repr__(self) -> str:
+        return f".discreet: {', '.join(name for name in dir(self) if not name.startswith('_'))}"
+
     @wraps(top_k)
     def top_k(self, *given: Any, **words: Any) -> Any:
         return top_k(self._data, *given, **words)

@@ -11,6 +11,7 @@ import pytest
 import discreet as dc
 import discreet.pandas
 import discreet.polars
+from discreet.cli.question_commands import QUESTIONS
 from discreet.noise import seeded_source
 from discreet.questions.namespace import Asker
 
@@ -47,6 +48,12 @@ def test_a_method_is_its_function(frame):
 @pytest.mark.parametrize("column", [FRAMES[0]["page"], FRAMES[1]["page"]], ids=["pandas", "polars"])
 def test_a_column_can_be_asked(column):
     assert {*column.discreet.top_k(2, BUDGET).items} <= {"home", "help"}
+
+
+def test_every_question_is_a_method():
+    questions = {"top_k" if kind == "top" else kind for kind in QUESTIONS}
+    assert questions == {name for name in dir(Asker) if not name.startswith("_")}
+    assert all(name in repr(FRAMES[0].discreet) for name in questions)
 
 
 def test_nothing_is_registered_unless_it_is_asked_for():
