@@ -51,14 +51,22 @@ QUESTIONS = {
     "histogram": lambda data, **words: dc.histogram(
         data, BUDGET, column="path", universe=["/1", "/2", "/3"], max_items=2, **words
     ),
+    "sum": lambda data, **words: dc.sum(data, BUDGET, column="ms", range=(0, 100), **words),
+    "mean": lambda data, **words: dc.mean(data, BUDGET, column="ms", range=(0, 100), **words),
+    "counts": lambda data, **words: dc.count(data, BUDGET, by="path", **words),
+    "means": lambda data, **words: dc.mean(data, BUDGET, column="ms", range=(0, 100), by="path", **words),
     "quantiles": lambda data, **words: dc.quantiles(data, BUDGET, [0.5, 0.9], column="ms", range=(0, 100), **words),
 }
 
 
 def told(answer):
     """What an answer says, without what it promises and when."""
-    told = json.loads(answer.to_json()) if hasattr(answer, "to_json") else {"items": [answer.value, answer.lower]}
-    return {name: told.get(name) for name in ("items", "quantiles", "threshold", "left_out")}
+    if not hasattr(answer, "to_json"):
+        return answer.value, answer.lower, answer.upper
+    told = json.loads(answer.to_json())
+    of_the_question = ("guarantee", "time", "parameters", "columns", "payment", "version")
+    assert len(told) > len(of_the_question)
+    return {name: value for name, value in told.items() if name not in of_the_question}
 
 
 def table_of(rows):
