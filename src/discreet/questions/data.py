@@ -119,10 +119,14 @@ def data_of(data: Any) -> Data:
         from discreet.engines.spark import Frame
 
         data = Frame(data)
+    from discreet.events.assembly import Events
+    from discreet.events.items import refuse_elsewhere
     from discreet.events.tables import events_of
 
-    events = events_of(data)  # which refuses what is no data, also where nothing has to be read
-    return Data(lambda: events, described=events.described)
+    if isinstance(data, Events):
+        return Data(lambda: data, described=data.described)
+    refuse_elsewhere(data)  # also where nothing has to be read
+    return Data(lambda: events_of(data))
 
 
 def read(
