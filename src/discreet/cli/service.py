@@ -165,7 +165,7 @@ def status(data: Path, ledger: Path | None, as_json: bool) -> None:
         print(json.dumps(rows, indent=2))
         return
     heading = ["stream", "ticks", "of", "ends", "spent", "spool bytes"]
-    print_table(heading, [tuple(str(row[name]) for name in _STATUS) for row in rows])
+    print_table(heading, [tuple("any" if row[name] is None else str(row[name]) for name in _STATUS) for row in rows])
 
 
 _STATUS = ("name", "ticks_published", "ticks", "ends", "spent", "spool_bytes")

@@ -312,7 +312,8 @@ class StreamDefinition(BaseModel):
             "person": "One person more or less, with everything they did,",
             "person-day": f"One person more or less, with everything they did in {self.length},",
         }[self.hides]
-        seen = f"all that is published {'in' if self.per is None else 'about'} {self.length}"
+        about = "about it" if self.hides == "person-day" else f"{'in' if self.per is None else 'about'} {self.length}"
+        seen = f"all that is published {about}"
         if self.trust == "pan":
             seen += ", and one look at the memory or the disk of the service,"
         return f"{who} makes {seen} {times}."

@@ -34,8 +34,9 @@ class Journal:
         self._ticks[stream.name] = stream.tick
         where = "begins" if stream.tick == 0 else f"goes on after tick {stream.tick}"
         kind = stream.definition.kind + (", pan" if stream.definition.trust == "pan" else "")
-        last = stream.timetable.run(int(min(stream.runs, stream.run if stream.definition.per else stream.runs)))
-        what = f"its {last.last} ticks end" if stream.definition.per is None else "it begins anew"
+        is_daily = stream.definition.per is not None
+        last = stream.span if is_daily else stream.timetable.run(int(stream.runs))
+        what = "it begins anew" if is_daily else f"its {last.last} ticks end"
         log.info("stream %s (%s) %s; %s at %s", stream.name, kind, where, what, moment(last.ends))
 
     def refused(self, stream: LiveStream, reason: str) -> None:

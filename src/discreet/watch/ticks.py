@@ -358,7 +358,7 @@ class Ticker:
             # A row of a span that is over would be in the run of another: it is left out.
             assert batch.times is not None
             over = batch.times < self.rule.days.begin(self._ticks.of_tick(self.open_tick).begins)
-            self.left_out[f"times of {self.rule.days.spans.text} that is over"] += int(over.sum())
+            self.left_out[f"times before the open span of {self.rule.days.spans.text}"] += int(over.sum())
             batch = batch.part(~over)
         if not len(batch):
             return

@@ -137,7 +137,7 @@ def test_a_row_of_a_day_that_is_over_is_left_out(tmp_path: Path) -> None:
     written(tmp_path / "rows.csv", rows)
     with opened(tmp_path / "rows.csv", tmp_path / "state") as watcher:
         out = list(watcher.releases(once=True))
-        assert watcher.left_out == {"times of 1d that is over": 30}
+        assert watcher.left_out == {"times before the open span of 1d": 30}
     assert out[1]["final"]
     assert abs(out[1]["people"] - 5) <= 2
     assert abs(out[-1]["people"] - (1 + 2 * 3 + 30)) <= 2

@@ -9,7 +9,7 @@ import * as words from "./words.js";
 
 const BARS = 30;
 const TABLE = 10; // rows of the table before "more"
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = byId("days-bars").firstElementChild.namespaceURI;
 
 const svg = (tag, attributes, ...children) => {
   const node = document.createElementNS(SVG, tag);

@@ -28,7 +28,8 @@ export function subject(stream) {
 
 export function protects(stream) {
   if (stream.kind === "survey") return "each answer";
-  return { row: "each event", person: "each person", "person-day": `each person’s ${span(stream)}` }[stream.unit];
+  if (stream.unit === "person-day") return `each person’s ${span(stream)}`;
+  return stream.unit === "person" ? "each person" : "each event";
 }
 
 const SPANS = { s: "second", m: "minute", h: "hour", d: "day", w: "week", mo: "month" };
