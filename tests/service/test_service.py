@@ -239,7 +239,7 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
         ({"epsilon": 0}, "greater than 0"),
         ({"colour": 1}, "colour: no such key; there are kind, title, column, user"),
         ({"column": None}, "top needs column"),
-        ({"user": None}, "user and max_items go together"),
+        ({"user": None}, "max_items goes with user or sets"),
         ({"trust": "pan"}, "count and distinct"),
         ({"question": "?"}, "question is not for top"),
         ({"trust": "parties"}, "for a survey"),
