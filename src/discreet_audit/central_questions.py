@@ -82,7 +82,7 @@ def shift_loss(budget: Budget, draw: Draw, changes: int, height: int) -> tuple[s
     assert budget.epsilon is not None
     if height == 1:
         return "delta", gaussian_split_delta(NoiseLaw("gaussian", draw.scale), 0, changes, 1, budget.epsilon)
-    if changes == 1:
+    if changes == 1 and height < 2**20:
         noise = NoiseLaw("gaussian", draw.scale)
         first, second = (noise.from_cut(base, -noise.reach, 2 * noise.reach + height) for base in (height, 0))
         return "delta", float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
@@ -888,7 +888,7 @@ row(
 
 _NEVER = -(10**15)
 _SIZES = (1, 2, 3, 16, 256, 300)
-_COMMON = [f"common {index:03d}" for index in range(3)]
+COMMON = [f"common {index:03d}" for index in range(3)]
 
 
 class NoisySums(NamedTuple):
@@ -922,7 +922,7 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
         return getattr(ufunc, method)(*plain, **options)
 
 
-class _GivenNoise(ScriptedSource):
+class GivenNoise(ScriptedSource):
     """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
 
     def __init__(self, again: Sequence[NoisySums] = ()) -> None:
@@ -938,7 +938,7 @@ class _GivenNoise(ScriptedSource):
         return noise
 
 
-class _Answers(People):
+class Answers(People):
     """People whose answers pass through functions: to be changed, as a broken engine would, or to be noted."""
 
     def __init__(
@@ -971,7 +971,7 @@ class _Answers(People):
         return self.people.holdings(places)
 
     def combinations(self, places: Counts, size: int) -> Any:
-        if self.paired is Combinations and isinstance(self.people, _Answers):
+        if self.paired is Combinations and isinstance(self.people, Answers):
             return _Together(self.people.combinations(places, size), noted=self.noted)
         return _Together(self.paired(self.people, places, size), noted=self.noted)
 
@@ -987,7 +987,7 @@ class _Answers(People):
         return answer
 
 
-class _Together(_Answers):
+class _Together(Answers):
     """The same for what people have together."""
 
     people: Combinations
@@ -1002,7 +1002,7 @@ class _Together(_Answers):
         return self.people.products(numbers)
 
 
-class _Changed(_Answers):
+class _Changed(Answers):
     """People of a twin."""
 
 
@@ -1014,12 +1014,6 @@ def _listed(mechanism: Any, people: Sequence[Sequence[str]]) -> ListedPeople:
     return ListedPeople(people, values=values, value_range=mechanism.values)
 
 
-def _crowd(mechanism: PersonVectors) -> list[list[str]]:
-    """People enough for every item to be found without noise, each item with its own number of them."""
-    few = len(_COMMON)
-    return [_COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
-
-
 class Seen(NamedTuple):
     """The steps of a release, how many answers have no noise, and what was published."""
 
@@ -1027,19 +1021,23 @@ class Seen(NamedTuple):
     bare: int
     published: tuple[Any, ...]
 
+    @classmethod
+    def of(cls, source: GivenNoise, asked: Sequence[int], published: tuple[Any, ...]) -> Seen:
+        """`asked` is how often noise had been asked for at each question: none may follow without any in between."""
+        bare = sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
+        return cls(source.steps, bare, published)
+
 
 def steps_of(mechanism: PersonVectors, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
     """What is seen of a release without noise, or with the answers of an earlier one.
 
     Places follow the first appearance of items, so that a person who comes last has their own items at the end.
     """
-    source, asked = _GivenNoise(again), []
-    watched = _Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
+    source, asked = GivenNoise(again), []
+    watched = Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
     release = mechanism.of_snapshot(watched, source)
-    # Questions after which no noise was asked for before the next one, or the end.
-    bare = sum(later <= earlier for earlier, later in pairwise([*asked, len(source.draws)]))
     published = (release.rows(), release.error_model, release.left_out, release.threshold)
-    return Seen(source.steps, bare, published)
+    return Seen.of(source, asked, published)
 
 
 def _shift(first: NoisySums, second: NoisySums) -> float:
@@ -1047,6 +1045,15 @@ def _shift(first: NoisySums, second: NoisySums) -> float:
     length = min(len(first.sums), len(second.sums))
     difference = first.sums[:length].astype(float) - second.sums[:length].astype(float)
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
+
+
+def least_whole(passes: Callable[[int], bool], most: int = 2**50) -> int:
+    """The least whole number that passes, of which all larger ones do."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle + 1, high)
+    return low
 
 
 def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
@@ -1058,20 +1065,13 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
     seconds: list[NoisySums] = []
 
     def passes(first: int, second: int) -> bool:
-        source = _GivenNoise()
+        source = GivenNoise()
         source.levels = [np.where(quiet, 0, first), np.where(quiet, _NEVER, second)]
         found = len(mechanism.discover(people, source)[0]) > 0
         seconds[:] = source.steps[1:]
         return found
 
-    def least(passes: Callable[[int], bool]) -> int:
-        low, high = 0, 2**50
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if passes(middle) else (middle + 1, high)
-        return low
-
-    cut = least(lambda level: passes(level, _NEVER))
+    cut = least_whole(lambda level: passes(level, _NEVER))
     levels = np.linspace(-2.0 * sigma, cut - 1.0, 41).astype(np.int64).tolist()
     weights = []
     for level in levels:
@@ -1079,7 +1079,7 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
         weights.append(float(seconds[0].sums[at]))
     second = seconds[0].sigma
     # Both looks are added up: what is needed in all is linear in the first, which is tried for every level.
-    ends = [weights[end] + least(partial(passes, levels[end])) for end in (0, -1)]
+    ends = [weights[end] + least_whole(partial(passes, levels[end])) for end in (0, -1)]
     needed = np.interp(levels, (levels[0], levels[-1]), ends) - weights
     tried = zip(levels, needed.tolist(), strict=True)
     if not all(passes(level, math.ceil(n) + 20) and not passes(level, math.floor(n) - 20) for level, n in tried):
@@ -1097,7 +1097,7 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
     That is the true number; of rows and sums with nobody longer than what the release says that it covers. It is found
     by asking for sums that are scaled to that length.
     """
-    watched = _Answers(people)
+    watched = Answers(people)
     release = mechanism.of_snapshot(watched, seeded_source(seed))
     if not len(release):
         return True
@@ -1114,11 +1114,23 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
     return bool((lower <= exact + rounded_down).all() and (exact <= upper).all())
 
 
-class _PeopleAudit(Audit):
+class PeopleAudit(Audit):
     """The four checks."""
 
     found, intervals = "listed", "intervals of {}"
     """What happens to the items of a person alone with probability delta at most; and what they are called."""
+
+    times = 1
+    """Rows with each item of the person who is added."""
+
+    def crowd(self, mechanism: Any) -> list[list[str]]:
+        """People enough for every item to be found without noise, each item with its own number of them."""
+        few = len(COMMON)
+        return [COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
+
+    def steps(self, mechanism: Any, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
+        """What is seen of a release."""
+        return steps_of(mechanism, people, again)
 
     def listed(self, mechanism: Any, own: People, source: RandomSource) -> int:
         """How many of the items of a person alone are."""
@@ -1126,7 +1138,7 @@ class _PeopleAudit(Audit):
 
     def nobody(self, mechanism: Any) -> tuple[str, set[Any]]:
         """What could be listed though nobody has it, and all that somebody has."""
-        return "items of nobody", {*_COMMON}
+        return "items of nobody", {*COMMON}
 
     def bounds(self, mechanism: Any) -> list[Unit]:
         """The mechanism's own, and one item: much of what people have is scaled away then, and losses are asked for."""
@@ -1142,8 +1154,8 @@ class _PeopleAudit(Audit):
             aimed, counted = people.aimed_weights(256, weights), people.scaled_sums(places, weights, 900.0)
             return people.discovery_weights(256), aimed, counted
 
-        pairs = _one_person_more(["a", "b", "c"], sets, effort)
-        moved = (_farthest(answers(before), answers(after)) for before, after in pairs)
+        pairs = one_person_more(["a", "b", "c"], sets, effort)
+        moved = (farthest(answers(before), answers(after)) for before, after in pairs)
         yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
@@ -1152,33 +1164,33 @@ class _PeopleAudit(Audit):
             yield from self._exact(replace(mechanism, unit=bound))
 
     def _exact(self, mechanism: PersonVectors) -> Iterator[Finding]:
-        base, of = _crowd(mechanism), f" ({mechanism.unit})"
-        before = steps_of(mechanism, base)
+        base, of = self.crowd(mechanism), f" ({mechanism.unit})"
+        before = self.steps(mechanism, base)
         yield Finding("exact", f"answers that are published without noise{of}", "violations", 0, before.bare)
         worst, pairs, changed = 0.0, 0, 0
         for d in _SIZES:
-            for common in {0, min(d, len(_COMMON)), min(d, 1)}:
+            for common in {0, min(d, len(COMMON)), min(d, 1)}:
                 own = [f"own {index:03d}" for index in range(d - common)]
-                after = steps_of(mechanism, [*base, [*_COMMON[:common], *own]], before.steps)
+                after = self.steps(mechanism, [*base, [*COMMON[:common], *own] * self.times], before.steps)
                 # Beside the looks at items, questions are about what is public: they have equally many answers.
                 sizes = [[len(step.sums) for step in seen.steps[2:]] for seen in (before, after)]
                 if len(after.steps) != len(before.steps) or sizes[0] != sizes[1]:
                     worst = math.inf
                     continue
                 mu = math.sqrt(sum(_shift(a, b) ** 2 for a, b in zip(before.steps, after.steps, strict=True)))
-                worst = max(worst, self._delta(mechanism, mu, after.steps, own))
+                worst = max(worst, self.delta(mechanism, mu, after.steps, own))
                 pairs += 1
                 changed += after.published != before.published
-        yield Finding("exact", f"all steps together{of}", "delta", mechanism.budget.delta, worst, pairs)
+        yield Finding("exact", f"all steps together{of}", "delta", claim(mechanism)[1], worst, pairs)
         # With equal noisy answers nothing that is published may differ.
         yield Finding("exact", f"what is published beside noisy answers{of}", "violations", 0, changed, pairs)
 
-    def _delta(self, mechanism: PersonVectors, mu: float, steps: list[NoisySums], own: list[str]) -> float:
+    def delta(self, mechanism: PersonVectors, mu: float, steps: list[NoisySums], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
-        none, epsilon = 1.0, mechanism.guarantee.epsilon or 0.0
+        none, (epsilon, _) = 1.0, claim(mechanism)
         if own:
             # How many of the own items take part: their sums in the first look are not 0.
-            part = int(np.count_nonzero(steps[0].sums[len(_COMMON) :]))
+            part = int(np.count_nonzero(steps[0].sums[len(COMMON) :]))
             none = math.exp(part * math.log1p(-min(_passes(mechanism, own, steps[0].sigma), 0.5)))
         lost = math.log(max(none, 1e-300))
         with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
@@ -1189,7 +1201,7 @@ class _PeopleAudit(Audit):
         source, own = fresh_source(), _listed(mechanism, [[f"own {index:03d}" for index in range(16)]])
         found = (self.listed(mechanism, own, source) > 0 for _ in range(effort.runs))
         yield often(f"a person alone is {self.found}", mechanism.budget.delta, found, "delta")
-        data, stated, runs = _crowd(mechanism), 0.5, range(max(60, effort.runs // 100))
+        data, stated, runs = self.crowd(mechanism), 0.5, range(max(60, effort.runs // 100))
         for bound in self.bounds(mechanism):
             # Also where a bound of one item takes much of what people have.
             missed = self.missed(replace(mechanism, unit=bound), data, stated)
@@ -1203,7 +1215,7 @@ class _PeopleAudit(Audit):
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of people and rows changes nothing, and nothing is listed that nobody has."""
-        random, data, (what, known) = np.random.default_rng(1), _crowd(mechanism), self.nobody(mechanism)
+        random, data, (what, known) = np.random.default_rng(1), self.crowd(mechanism), self.nobody(mechanism)
         shuffled = [list(random.permutation(data[index])) for index in random.permutation(len(data))]
 
         def broken(seed: int) -> int:
@@ -1225,7 +1237,7 @@ class _PeopleAudit(Audit):
         aimed = lambda people, most, aims: 2 * people.aimed_weights(most, aims)  # noqa: E731
         without_aim = _without_aim(mechanism.calibration)
         return (
-            *_less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
+            *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
             changed("weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)),
             changed("any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
             changed("a second look of twice the length", aimed=aimed),
@@ -1242,23 +1254,24 @@ def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -
     return Finding("statistical", check, quantity, claimed, low, len(seen))
 
 
-def _one_person_more(first: list[str], sets: list[list[str]], effort: Effort) -> Iterator[tuple[Any, Any]]:
+def one_person_more(first: list[str], sets: list[list[str]], effort: Effort) -> Iterator[tuple[Any, Any]]:
     """All small data of these sets, and the same with one person more."""
     for *others, person in product(sets, repeat=3):
         base = [first, *others][: 1 + effort.length + 1]
         yield base, [*base, person]
 
 
-def _farthest(before: Sequence[Counts], after: Sequence[Counts]) -> float:
+def farthest(before: Sequence[Counts], after: Sequence[Counts]) -> float:
     return max(float(np.linalg.norm(two - one)) for one, two in zip(before, after, strict=True))
 
 
-def _less_noise(mechanism: Any, **steps: str) -> Iterator[Twin]:
+def less_noise(mechanism: Any, **steps: str) -> Iterator[Twin]:
     """Half the noise, lower cuts, and steps (by the member that has them) whose answers have no noise."""
     right = mechanism.calibration
     yield twin(mechanism, "half the noise", calibration=replace(right, mu=2.0 * right.mu))
-    first, second = (int(0.995 * cut) for cut in right.cuts)
-    yield twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second)))
+    if any(right.cuts):
+        first, second = (int(0.995 * cut) for cut in right.cuts)
+        yield twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second)))
     for member, name in steps.items():
         noisy = getattr(type(mechanism), member)
         bare = lambda self, *given, noisy=noisy: noisy(self, *given[:-1], ScriptedSource())  # noqa: E731
@@ -1300,7 +1313,7 @@ row(
         PersonVectors(Budget(4.0, 1e-9), 100, User(2)),
         PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
     ),
-    _PeopleAudit(),
+    PeopleAudit(),
 )
 
 
@@ -1335,7 +1348,7 @@ class _AnyItems(Combinations):
         return np.ones(self.total)
 
 
-class _PairsAudit(_PeopleAudit):
+class _PairsAudit(PeopleAudit):
     """The checks of people, of what they have together."""
 
     found, intervals = "discovered", "intervals"
@@ -1345,7 +1358,7 @@ class _PairsAudit(_PeopleAudit):
         return len(mechanism.discover(own, source)[0])
 
     def nobody(self, mechanism: PersonPairs) -> tuple[str, set[Any]]:
-        return "pairs of other items", {*combinations(_COMMON, mechanism.size)}
+        return "pairs of other items", {*combinations(COMMON, mechanism.size)}
 
     def bounds(self, mechanism: PersonPairs) -> list[Unit]:
         return [mechanism.unit]
@@ -1361,9 +1374,9 @@ class _PairsAudit(_PeopleAudit):
             times = made.lengths(every, np.ones_like(every))[1]
             return (made.discovery_weights(256), made.scaled_sums(some, weights, 900.0)), int(sum(times))
 
-        pairs = _one_person_more(["a", "b", "c", "d", "e"], sets, effort)
+        pairs = one_person_more(["a", "b", "c", "d", "e"], sets, effort)
         found = [(answers(before), answers(after)) for before, after in pairs]
-        moved = (_farthest(before[0], after[0]) for before, after in found)
+        moved = (farthest(before[0], after[0]) for before, after in found)
         yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
         bins = (after[1] - before[1] for before, after in found)
         yield largest("structure", "one person's bins in the sizes", 1, bins)
@@ -1385,7 +1398,7 @@ class _PairsAudit(_PeopleAudit):
         # Of three items there is one triple.
         halves = [_with_people(mechanism, "two vectors of a person", paired=_TwoVectors)] * (mechanism.size == 2)
         return (
-            *_less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise"),
+            *less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise"),
             *halves,
             _with_people(mechanism, "pairs counted in both orders", paired=_BothOrders),
             _with_people(mechanism, "pairs of items that were not discovered", paired=_AnyItems),

@@ -31,8 +31,8 @@ from discreet.errors import ParameterError
 from discreet.privacy import Unit
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
 
-_ROWS = ("central", "central_questions", "continual", "pan", "multiparty", "papers", "release_noise")
-"""The modules that register rows: one a trust model (two for the central one), what the papers print, and noise."""
+_ROWS = ("central", "central_questions", "central_moments", "continual", "pan", "multiparty", "papers", "release_noise")
+"""The modules that register rows: one a trust model (three for the central one), what the papers print, and noise."""
 
 M = TypeVar("M")
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from discreet.central.merged_counters import Merged
     from discreet.central.noisy_count import NoisyCount
     from discreet.central.offset import Offset
+    from discreet.central.person_moments import PersonMoments
     from discreet.central.quantile_choice import QuantileChoice
     from discreet.central.quantile_grid import Grid, StepGrid
     from discreet.central.quantile_tree import QuantileTree
     from discreet.central.reduced_misra_gries import ReducedMisraGries
+    from discreet.central.row_moments import RowMoments
     from discreet.central.sharded_offset import ShardedOffset
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
     from discreet.central.stability import Stability
@@ -41,9 +43,11 @@ _WHERE = {
     "Mechanism": "central._base",
     "Merged": "central.merged_counters",
     "Offset": "central.offset",
+    "PersonMoments": "central.person_moments",
     "QuantileChoice": "central.quantile_choice",
     "QuantileTree": "central.quantile_tree",
     "ReducedMisraGries": "central.reduced_misra_gries",
+    "RowMoments": "central.row_moments",
     "ShardedOffset": "central.sharded_offset",
     "Stability": "central.stability",
     "StepGrid": "central.quantile_grid",
@@ -65,9 +69,11 @@ __all__ = [
     "Merged",
     "NoisyCount",
     "Offset",
+    "PersonMoments",
     "QuantileChoice",
     "QuantileTree",
     "ReducedMisraGries",
+    "RowMoments",
     "ShardedOffset",
     "Stability",
     "StepGrid",
