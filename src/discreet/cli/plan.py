@@ -29,7 +29,7 @@ __all__ = ["plan"]
     option("-k --k", "How many items are wanted.", int, default=100),
     option("--people", "How many people there are, about: what `discreet top --user` would publish.", int),
     option("--items-per-person", "With --people: how many different items a person has, about.", float),
-    flag("--questions", "What count, distinct, histogram and quantiles would be off by, with the budget alone."),
+    flag("--questions", "What counts, sums, means, histograms and quantiles would be off by, with the budget alone."),
     option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
     flag("--published", "Show the papers' own mechanisms and their baselines, too."),
     option("--max-items", "Protect users with so many items instead of events.", int),

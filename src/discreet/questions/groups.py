@@ -116,7 +116,8 @@ def _notes(drawn: Bounded) -> tuple[str, ...]:
     covered = getattr(drawn, "covered", None)
     if covered is None:
         return ()
-    most = f"{'values that add up to' if 'sum' in drawn.guarantee.mechanism else 'rows, up to'} {covered:,.4g}"
+    of_sums = "sum" in drawn.guarantee.mechanism
+    most = f"values that add up to {covered:,.4g} at most" if of_sums else f"at most {covered:,.4g} rows"
     return (f"Intervals are about people with {most}; of whoever has more, this much.",)
 
 

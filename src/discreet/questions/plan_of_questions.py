@@ -27,7 +27,8 @@ class QuestionRow:
         noise: The law of its noise, or "choice".
         scale: The scale of Laplace noise, or sigma of Gaussian noise; of a choice, by how much a rank may differ for
             odds of 1/e.
-        error: With the plan's confidence the answer is off by no more; of quantiles, its rank.
+        error: With the plan's confidence the answer is off by no more; of quantiles, its rank; of sums, means and
+            variances in units that the question says.
     """
 
     question: str
@@ -66,7 +67,9 @@ class QuestionPlan:
 def plan_questions(
     budget: Budget, *, listed: int = 100, max_items: int = 1, max_rows: int = 1, confidence: float = 0.95
 ) -> QuestionPlan:
-    """What `count`, `distinct`, `histogram` and `quantiles` would be off by with a budget.
+    """What `count`, `distinct`, `sum`, `mean`, `variance`, `histogram` and `quantiles` would be off by with a budget.
+
+    Sums, means and variances that hide people are not among them: how far people are scaled down follows from the data.
 
     Args:
         budget: Epsilon alone, epsilon and delta, or rho.
@@ -82,10 +85,11 @@ def plan_questions(
 
 
 def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: float) -> Iterator[QuestionRow]:
-    from discreet.central import CreditedDistinct, Grid, NoisyCount, UniverseHistogram
+    from discreet.central import CreditedDistinct, Grid, NoisyCount, RowMoments, UniverseHistogram
     from discreet.central.bad_share import BadShare
     from discreet.questions.bad_rows import SHARE
     from discreet.questions.quantiles import mechanism_for
+    from discreet.summaries.moments import ValueMoment
 
     def row(question: str, hides: str, command: str, made: Any, error: float, noise: Noise) -> QuestionRow:
         return QuestionRow(question, hides, command, made.name, noise.law, float(noise.scale), error)
@@ -103,6 +107,14 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
     ]
     for question, hides, command, count in counts:
         yield row(question, hides, command, count, count.error_bound(beta), count.noise)
+    for command, kind, question in (
+        ("sum", "signed", "sum, in units of the largest value"),
+        ("mean", "mean", "mean times the number of rows, in widths of the range"),
+        ("variance", "variance", "each of the three parts of a variance, in rows"),
+    ):
+        sums = RowMoments(budget, ValueMoment(kind))
+        scale, error = float(sums.scale) / sums.moment.one, sums.error_bound(beta)
+        yield QuestionRow(question, "a row", command, sums.name, sums.noise.law, scale, error)
     for hides, unit, most in (("a row", Event(), None), ("a person", User(), max_items)):
         each = UniverseHistogram(budget, range(listed), unit, most)
         of = "rows" if most is None else f"people, {most} items of each"

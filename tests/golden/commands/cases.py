@@ -147,6 +147,12 @@ CASES = {
         "rho": ["count visits.csv --rho 0.05 --format json"],
         "parquet": ["count visits.parquet --epsilon 0.5 --format json"],
         "json lines": ["count visits.jsonl --epsilon 0.5 --format json"],
+        **each(
+            f"count visits.csv {BUDGET} --format json",
+            by="--by country",
+            by_people="--by country --user visitor",
+            by_groups="--by country --groups countries.txt",
+        ),
         "values": ["count holes.csv --column page --nulls skip --epsilon 0.5 --format json"],
         "standard input": ["cat pages.txt | count - --epsilon 0.5 --format json"],
         "sql": ["count --sql \"select * from 'visits.parquet' where ms > 100\" --epsilon 0.5 --format json"],
@@ -160,6 +166,8 @@ CASES = {
             values_credited_max_items="--column page --user visitor --max-items 2",
             values_where="--column page --user visitor --where 'status = 500'",
             confidence="--column page --confidence 0.9",
+            by="--column page --by country",
+            by_groups="--column page --by country --groups countries.txt --user visitor --max-items 2",
         ),
         "parquet": [f"distinct visits.parquet --column page --user visitor {BUDGET} --format json"],
         "baskets": [f"distinct baskets.txt --input-format baskets {BUDGET} --format json"],
@@ -190,10 +198,23 @@ CASES = {
             quantiles="--quantile 0.1 --quantile 0.9",
             where="--where \"country = 'de'\"",
             delta="--delta 1e-6",
+            by="--delta 1e-6 --by country",
+            by_groups="--by country --groups countries.txt",
         ),
         "log": ["quantiles visits.parquet --column ms --range 1 2000 --scale log --epsilon 1 --format json"],
         "rho": ["quantiles visits.jsonl --column ms --range 0 2000 --rho 0.1 --format json"],
         "bad rows": ["quantiles holes.csv --column ms --range 0 2000 --bins 500 --epsilon 1 --format json"],
+    },
+    **{
+        name: each(
+            f"{name} visits.csv --column ms --range 0 2000 {BUDGET} --format json",
+            rows="",
+            people="--user visitor",
+            where="--where \"country = 'de'\"",
+            by="--by country",
+            by_groups="--by country --groups countries.txt --user visitor",
+        )
+        for name in ("sum", "mean", "variance")
     },
     "plan": {
         **each(
