@@ -114,7 +114,7 @@ def test_a_count_is_no_parquet_and_a_stream_no_release(run, discreet, ledger, tm
     assert (missing.returncode, "no charge 'c'" in missing.stderr) == (1, True)
     assert run("count", "log.csv", "--epsilon", 1, "--confidence", 0.9).returncode == 0
     refused = discreet(*show, "--output", "out.parquet", cwd=tmp_path)
-    assert (refused.returncode, "table, json or csv" in refused.stderr) == (2, True)
+    assert (refused.returncode, "a table, '.json' or '.csv'" in refused.stderr) == (2, True)
     assert json.loads(discreet(*show, "--format", "json", cwd=tmp_path).stdout)["confidence"] == 0.9
     ledger.account("a").begin("stream", dc.Budget(0.1))
     ledger.account("a").store("stream", b"0123abcd")

@@ -95,7 +95,7 @@ def _format(*formats: str) -> click.Option:
 _CONFIDENCE = options.confidence("The intervals hold together with this probability.")
 _OUTPUT = options.option("--output -o", "Write the release to this file.", options.PATH)
 _PLOT = options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH)
-_EXPLAIN = options.flag("--explain", "Explain what the release promises.")
+EXPLAIN = options.flag("--explain", "Explain what the release promises.")
 
 place = options.gathers(
     "place",
@@ -104,7 +104,7 @@ place = options.gathers(
     _format("table", "json", "csv", "parquet"),
     _OUTPUT,
     _PLOT,
-    _EXPLAIN,
+    EXPLAIN,
 )
 
 answer_place = options.gathers(  # of one number, or of a few; their confidence is a word of the question
@@ -113,7 +113,7 @@ answer_place = options.gathers(  # of one number, or of a few; their confidence 
     _format("table", "json", "csv", "parquet"),
     _OUTPUT,
     _PLOT,
-    _EXPLAIN,
+    EXPLAIN,
 )
 
 

@@ -11,7 +11,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.output import print_table, watched
-from discreet.cli.publish import Place, publish
+from discreet.cli.publish import EXPLAIN, Place, publish
 from discreet.errors import ParameterError
 from discreet.storage import read_toml
 
@@ -33,7 +33,7 @@ place = options.gathers(
         options.choice("html", "json", "csv", "table"),
     ),
     options.option("--output -o", "Write the report to this file; of csv, one for every question.", options.PATH),
-    options.flag("--explain", "Explain what the report promises."),
+    EXPLAIN,
 )
 
 

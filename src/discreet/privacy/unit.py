@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
-from discreet.privacy.spans import Calendar
+
+if TYPE_CHECKING:
+    from discreet.privacy.spans import Calendar
 
 __all__ = ["UNIT_NAMES", "Element", "Event", "Replace", "Unit", "User", "unit_from_dict", "unit_named"]
 
@@ -52,7 +54,7 @@ class Unit:
 def _check_spans(unit: Event | User) -> None:
     """The span of a unit in one spelling, or why it has none."""
     if unit.per is not None:
-        spans = Calendar(unit.per, unit.zone)
+        spans = _calendar(unit.per, unit.zone)
         object.__setattr__(unit, "per", spans.text)
         object.__setattr__(unit, "zone", spans.zone)
     elif unit.zone is not None:
@@ -78,7 +80,7 @@ class Event(Unit):
 
     @property
     def spans(self) -> Calendar | None:
-        return None if self.per is None else Calendar(self.per, self.zone)
+        return None if self.per is None else _calendar(self.per, self.zone)
 
     def describe(self) -> str:
         spans = "" if self.spans is None else f", of {self.spans.describe()}"
@@ -129,7 +131,7 @@ class User(Unit):
 
     @property
     def spans(self) -> Calendar | None:
-        return None if self.per is None else Calendar(self.per, self.zone)
+        return None if self.per is None else _calendar(self.per, self.zone)
 
     def describe(self) -> str:
         if self.spans is not None:
@@ -181,3 +183,9 @@ def unit_named(name: str, zone: str | None = None) -> Unit:
         if zone is not None and span in _SPANS:
             raise
     raise ParameterError(f"unit must be one of {', '.join(UNIT_NAMES)} (or as in person-7d), not {name!r}")
+
+
+def _calendar(per: str, zone: str | None) -> Calendar:
+    from discreet.privacy.spans import Calendar
+
+    return Calendar(per, zone)

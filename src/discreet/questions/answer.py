@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.budget import as_budget
 from discreet.privacy.charge_terms import question_of
-from discreet.questions.bad_rows import BadRows
 from discreet.questions.data import data_of
 from discreet.questions.question import way_for
 from discreet.releases.payment import Bill, Payer
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
+    from discreet.questions.bad_rows import BadRows
     from discreet.questions.data import Data
     from discreet.questions.question import Question, Way
     from discreet.questions.report import Report
@@ -41,7 +39,7 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
     described = stands_for(question, data, payer)
     if payer.account is not None and payer.charge_id is None:
         payer = replace(payer, charge_id=charge_id_of(question, data, budget))
-    test = BadRows.of(question, data, budget)
+    test = _test_of_bad_rows(question, data, budget)
     rest = budget if test is None else test.rest
     stored = payer.stored(rest, described)
     if stored is not None:
@@ -68,6 +66,14 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         way.close(found)
 
 
+def _test_of_bad_rows(question: Question | Report, data: Data, budget: Budget) -> BadRows | None:
+    if getattr(question, "max_bad", None) is None:
+        return None
+    from discreet.questions.bad_rows import BadRows
+
+    return BadRows.of(question, data, budget)
+
+
 def told_of(question: Question | Report, data: Data, way: Way) -> dict[str, Any]:
     """What the answer says was asked (see `Asked`): the words, how the data are read, what was chosen."""
     said = {**question.to_dict(), **data.described, **(way.chosen or {})}
@@ -84,6 +90,9 @@ def charge_id_of(question: Question | Report, data: Data, budget: Budget) -> str
         return None
     words = {name: value for name, value in question.to_dict().items() if name not in question.no_other_answer}
     asked = question_of(question.name, **words, **data.described, secret=data.secret)
+    import hashlib
+    import json
+
     digest = hashlib.sha256(json.dumps([asked, budget.to_dict()], sort_keys=True).encode()).hexdigest()
     period = question.period if isinstance(question.period, str) else "-to-".join(question.period)
     return f"{question.name}-{period}-{digest[:16]}"

@@ -52,7 +52,6 @@ __all__ = [
 ]
 
 ROW, PERSON = Event(), User()
-_UNITS: dict[str, Unit] = {name: unit_named(name) for name in UNIT_NAMES}
 
 
 @dataclass(frozen=True)
@@ -393,7 +392,7 @@ def with_guarantee(answer: Any, promised: Guarantee) -> Any:
 def spoken(value: Any) -> Any:
     """The value of a word, JSON-ready."""
     if isinstance(value, Unit):
-        return next((name for name, unit in _UNITS.items() if unit == value), None) or value.to_dict()
+        return next((name for name in UNIT_NAMES if unit_named(name) == value), None) or value.to_dict()
     if hasattr(value, "to_dict") and not isinstance(value, type):
         return value.to_dict()
     if isinstance(value, type) or dataclasses.is_dataclass(value):
