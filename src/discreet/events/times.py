@@ -15,10 +15,11 @@ from discreet._later import np, pa
 from discreet.errors import DataError
 from discreet.events.columns import kind_of
 from discreet.events.items import of_numpy, read
-from discreet.privacy.spans import Calendar, Period, check_zone, span_parts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from discreet.privacy.spans import Calendar, Period
 
 __all__ = [
     "NOT_A_TIME",
@@ -183,12 +184,16 @@ class Every:
     zone: str | None = None
 
     def __post_init__(self) -> None:
+        from discreet.privacy.spans import check_zone, span_parts
+
         span_parts(self.text)
         if self.zone is not None:
             check_zone(self.zone)
 
     @property
     def _step(self) -> tuple[int, int | str]:
+        from discreet.privacy.spans import span_parts
+
         return span_parts(self.text)
 
     @property
