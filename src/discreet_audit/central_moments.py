@@ -173,9 +173,9 @@ row(
     RowMoments,
     lambda: (
         RowMoments(Budget(1.0, 1e-4), ValueMoment("count"), None),
-        RowMoments(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 64), None),
-        RowMoments(Budget(1.0), ValueMoment("sum", -2, 3), 2),
-        RowMoments(Budget.zcdp(0.5), ValueMoment("variance", -1, 3), 3),
+        RowMoments(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 50), None),
+        RowMoments(Budget(1.0), ValueMoment("sum", -1, 1, 2**26), 2),
+        RowMoments(Budget.zcdp(0.5), ValueMoment("variance", -1, 3, 2**26), 3),
         RowMoments(Budget(0.1, 0.02), ValueMoment("signed", -2, 3)),
         RowMoments(Budget(1.0), ValueMoment("count"), 3, unit=User(), counted="values", max_items=2),
     ),
@@ -322,8 +322,8 @@ row(
     lambda: (
         PersonMoments.of(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 2**20), None),
         PersonMoments.of(Budget.zcdp(0.5), ValueMoment("count"), 40),
-        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("variance", 0, 1, 2**26), 3),
-        PersonMoments.of(Budget(2.0, 1e-5), ValueMoment("split", -2, 3, 2**20), 3),
+        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("variance", 0, 1, 2**26), 4),
+        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("split", -2, 3, 2**20), 6),
     ),
     _MomentsAudit(),
 )
