@@ -100,9 +100,11 @@ sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(children)) != 0)
 # that is left alone goes through all days.
 KILL = """
 import json, os, random, signal, sys, time
+from datetime import date, timedelta
 import discreet as dc
 
-path, rounds = sys.argv[1], int(sys.argv[2])
+path, rounds, by_day = sys.argv[1], int(sys.argv[2]), sys.argv[3:] == ["by day"]
+unit = {"unit": dc.User(per="1d")} if by_day else {}
 published = os.open(path + ".published", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 generator = random.Random(11)
 kills = 0
@@ -117,10 +119,11 @@ for day in range(5):
 
 def work(day, last=10**9):
     ledger = dc.Ledger(path)
-    ledger.grant("searches", dc.Budget(1000.0))
+    ledger.grant("searches", dc.Budget(1000.0), **unit)
     while day < last:
         account = ledger.account("searches")
-        release = account.begin(f"day {day}", dc.Budget(0.125))
+        about = {**unit, "period": str(date(2026, 1, 1) + timedelta(day))} if by_day else {}
+        release = account.begin(f"day {day}", dc.Budget(0.125), **about)
         if release is None:
             release = account.store(f"day {day}", os.urandom(8).hex().encode())
         os.write(published, json.dumps([f"day {day}", release.decode()]).encode() + b"\\n")
@@ -237,9 +240,10 @@ sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
     assert [event.kind for event in dc.Ledger(path).history()] == ["grant"]
 
 
-def test_kill_nine_never_publishes_what_was_not_charged(path):
-    """220 kills at random moments of grant, charge, store and publish."""
-    assert run(KILL, path, 110) == ["220 True"]
+@pytest.mark.parametrize(("rounds", "by_day"), [(110, False), (30, True)])
+def test_kill_nine_never_publishes_what_was_not_charged(path, tmp_path, rounds, by_day):
+    """Two kills a round at random moments of grant, charge, store and publish; of person-days, each day by itself."""
+    assert run(KILL, path, rounds, *(["by day"] if by_day else [])) == [f"{2 * rounds} True"]
     check_file(path)
     ledger = dc.Ledger(path)
     ids = defaultdict(set)
@@ -247,7 +251,7 @@ def test_kill_nine_never_publishes_what_was_not_charged(path):
         for line in file:
             charge_id, release = json.loads(line)
             ids[charge_id].add(release)
-    assert len(ids) >= 110
+    assert len(ids) >= rounds
     history = ledger.history()
     charged = {event.charge_id: event.seq for event in history if event.kind == "charge"}
     stored = {event.charge_id: event for event in history if event.kind == "release"}
@@ -256,6 +260,13 @@ def test_kill_nine_never_publishes_what_was_not_charged(path):
         assert charged[charge_id] < stored[charge_id].seq
         assert ledger.release_payload(stored[charge_id]).decode() in releases
     account = ledger.account("searches")
+    if by_day:  # a restored backup knows every day, too
+        ledger.backup(tmp_path / "backup.sqlite")
+        for each in (account, dc.Ledger(tmp_path / "backup.sqlite").account("searches")):
+            assert each.spent().epsilon == 0.125
+            assert each.statement("2026-01-07").spent.epsilon == 0.125
+            assert each.statement("2025-12-31").spent.epsilon == 0.0
+        return
     assert account.spent().epsilon == 0.125 * len(charged)
     # What a killed process had charged but not stored is still good for one release.
     for charge_id in set(charged) - set(stored):

@@ -328,6 +328,10 @@ def begin(
     """
     from discreet.privacy.ledger import one_connection
 
+    if account.assumptions:  # its steps come later than its charge, which would be forgotten before they end
+        raise ParameterError(
+            f"account {account.name!r} renews, and cannot pay for a {what} that goes on: use an account that does not"
+        )
     with one_connection():
         stored = account.pay(charge_id, bill.budget, **bill.details).payload
         begins = stored is None

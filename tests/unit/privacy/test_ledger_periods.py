@@ -300,3 +300,16 @@ def test_periods_are_made_of_whole_spans():
     for bad in ({"per": "1y"}, {"per": "0d"}, {"zone": "Europe/Berlin"}, {"per": "1d", "zone": "Mars"}):
         with pytest.raises(dc.ParameterError):
             dc.User(**bad)
+
+
+def test_an_account_that_renews_pays_for_nothing_that_goes_on(tmp_path):
+    """A stream publishes after its charge was forgotten: what counts then would be too little."""
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("guests", dc.Budget(4.0, 1e-6), renews="90d", different_people=True)
+    account = ledger.account("guests")
+    counter = dc.continual.Counter(horizon=400, budget=dc.Budget(1.0, 1e-6), ledger=account, charge_id="a year")
+    with pytest.raises(dc.ParameterError, match="renews, and cannot pay for a continual release that goes on"):
+        counter.step(3)
+    with pytest.raises(dc.ParameterError, match="renews"):
+        dc.pan.DistinctCount(budget=dc.Budget(1.0), ledger=account, charge_id="state")
+    assert [event.kind for event in ledger.history()] == ["grant"]
