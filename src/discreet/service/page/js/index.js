@@ -24,6 +24,7 @@ class Card {
     this.number = el("div", { class: "headline" });
     this.warnings = el("div", {});
     this.picture = el("div", { class: "spark", role: "img" });
+    this.picture.hidden = true; // until there is something to draw, and to say of it
     this.facts = el("dl", { class: "small-facts" });
     this.chart = new Chart(this.picture, { small: true });
     this.node = el("article", { class: `card kind-${stream.kind}`, "data-stream": stream.name },
