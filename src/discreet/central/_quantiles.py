@@ -67,14 +67,18 @@ class QuantileMechanism:
         _ = self.noise
 
     @property
-    def tree(self) -> RangeTree:
-        """The tree whose nodes get noise."""
+    def _calibrated(self) -> tuple[RangeTree, Noise]:
         raise NotImplementedError
 
     @property
+    def tree(self) -> RangeTree:
+        """The tree whose nodes get noise."""
+        return self._calibrated[0]
+
+    @property
     def noise(self) -> Noise:
-        """The noise on every node."""
-        raise NotImplementedError
+        """The noise on every node of the tree."""
+        return self._calibrated[1]
 
     @property
     def leaves(self) -> int:

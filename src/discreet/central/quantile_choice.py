@@ -225,16 +225,6 @@ class QuantileChoice(QuantileMechanism):
         """As many cells as there may be."""
         return min((2 * self.cells + 1) * len(self.quantiles), self.grid.bins)
 
-    @property
-    def tree(self) -> RangeTree:
-        """The tree over the cells, of which there are at most so many."""
-        return self._calibrated[0]
-
-    @property
-    def noise(self) -> Noise:
-        """The noise on every node of the tree."""
-        return self._calibrated[1]
-
     # ---- what is counted. NOT private --------------------------------------------------------------------------------
 
     def counts(

@@ -56,16 +56,6 @@ class QuantileTree(QuantileMechanism):
         return best_tree(self.grid.bins, self.budget, self.height)
 
     @property
-    def tree(self) -> RangeTree:
-        """The tree."""
-        return self._calibrated[0]
-
-    @property
-    def noise(self) -> Noise:
-        """The noise on every node."""
-        return self._calibrated[1]
-
-    @property
     def leaves(self) -> int:
         """The bins."""
         return self.grid.bins
