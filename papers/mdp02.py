@@ -33,7 +33,7 @@ for skew in (1.5, 2.0):
     figure.says(f"over 3x improvement in communication at the same error (Zipf {skew:g})", saved["Noisy-CS"] > 3)
     figure.says(f"... also against Ours-CS, at least a little (Zipf {skew:g})", saved["Ours-CS"] > 1.2)
     best = min(error for _, error in found["Ours"])
-    figure.says(f"OLH is impractical in the MDP setting (Zipf {skew:g})", local["error"][0] > 5 * best)
+    figure.says(f"OLH is impractical in the MDP setting (Zipf {skew:g})", np.mean(local["error"]) > 5 * best)
     largest = sorted(found["Noisy-CS"])[-2:]
     figure.says(f"increasing communication does not lead to a smaller error (Zipf {skew:g})",
                 largest[1][1] > 0.6 * largest[0][1])  # fmt: skip

@@ -83,9 +83,17 @@ def relative_error(make: Callable, columns: list[Counts], runs: int) -> dict[str
     return over_runs(runs, one)
 
 
-def olh(items: Counts, epsilon: float) -> dict[str, list[float]]:
+def sending(maker: Callable, columns: list[Counts], size: float) -> Callable:
+    """Makers take a width. The maker of a round in which a party sends about `size` bytes, by a few of the parties."""
+    few = columns[:: max(1, len(columns) // 20)]
+    widths = np.unique(np.round(np.geomspace(1, 512, 60) * 4)) / 4
+    sent = [heard(maker(width)("a few"), few).bytes_received / len(few) for width in widths]
+    return maker(widths[np.argmin(np.abs(np.log(np.array(sent) / size)))])
+
+
+def olh(items: Counts, epsilon: float, runs: int = 3) -> dict[str, list[float]]:
     """A report of local hashing for every item."""
-    return relative_error(lambda r: MP.LocalHashing(r, dc.Budget(epsilon), UNIVERSE), [items], 1)
+    return relative_error(lambda r: MP.LocalHashing(r, dc.Budget(epsilon), UNIVERSE), [items], runs)
 
 
 def listed(make: Callable, items: Counts, parties: int, share: float, runs: int, unequal: float = 1.0) -> dict:

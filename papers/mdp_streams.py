@@ -1,13 +1,14 @@
 """What Figures 10 to 13 of [MDP] share: 100 parties with an item a step, counts in a window, ours beside PDCH.
 
 PDCH is `MergedMisraGriesStream`: noisy Misra-Gries sketches of dyadic blocks, with as many counters as ours has
-columns; what is newer than the last whole epoch is missing. It has less noise than Chan et al. say where a block has no
-more items, or the universe none, than there are counters.
+columns, and noise for all of them, as Chan et al. have it (the package's has less where counters are exact); what is
+newer than the last whole epoch is missing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,18 +37,29 @@ def heard(stream: Any, columns: Counts, seed: int = 0):
     return aggregator
 
 
-def ours(columns: Counts, universe: int, epoch: int, window: int, width: int, seed: int = 0):
-    """Samples, and count sketches of blocks."""
-    own = {"epoch_steps": epoch, "window": window, "columns": width}
-    return heard(MP.Stream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed)
+class Pdch(dc.published.MergedMisraGriesStream):
+    """With noise for all counters and one more, also where none is ever taken by another item."""
+
+    def sensitivity(self, level: int) -> int:
+        return self.counters(level) + 1
 
 
-def pdch(columns: Counts, universe: int, epoch: int, window: int, counters: int, seed: int = 0):
-    """Misra-Gries sketches of blocks."""
-    own = {"epoch_steps": epoch, "window": window, "capacity": counters}
-    return heard(
-        dc.published.MergedMisraGriesStream(f"clicks {seed}", dc.Budget(EPSILON), universe, **own), columns, seed
-    )
+def of_window(columns: Counts, universe: int, window: int, size: float, runs: int) -> dict[str, list[Any]]:
+    """What heard the streams of all runs, by method: settings of `plan_stream` for `size` bytes a party in a window.
+
+    "ours" samples steps as section 4.1 does, "ours, no samples" leaves the open epoch out (Corollary 1).
+    """
+    rows = MP.plan_stream(PARTIES, window, EPSILON, size, window=True, universe_size=universe, zipf=1.25).rows
+    own = {name: min((row for row in rows if bool(row.parameters["sample_share"]) is sampled),
+                     key=lambda row: row.error).parameters
+           for name, sampled in (("ours", True), ("ours, no samples", False))}  # fmt: skip
+    named = f"clicks {size:g} "
+    made = {name: lambda run, own=own: MP.Stream(f"{named}{run}", dc.Budget(EPSILON), universe, **own)
+            for name, own in own.items()}  # fmt: skip
+    same = own["ours"]
+    given = {"window": window, "epoch_steps": same["epoch_steps"], "capacity": same["columns"]}
+    made["PDCH"] = lambda run: Pdch(f"{named}{run}", dc.Budget(EPSILON), universe, **given)
+    return {name: [heard(make(run), columns, run) for run in range(runs)] for name, make in made.items()}
 
 
 def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[str, float]:
@@ -55,6 +67,17 @@ def measured(values: Counts, columns: Counts, window: int, time: int) -> dict[st
     items = columns[:, max(0, time - window) : time].ravel()
     found = {int(item): float(values[item]) for item in np.flatnonzero(values >= SHARE * len(items))}
     return quality(found, Counter(items.tolist()), SHARE, len(items))
+
+
+def accuracy(panels: dict[str, Any], streams: dict[str, list[Any]], columns: Counts, window: int, time: int,
+             x: Callable[[Any], float]) -> None:  # fmt: skip
+    """Put all methods at one moment into the panels, x as an aggregator says."""
+    items = np.arange(int(columns.max()) + 1)
+    for method, runs in streams.items():
+        rows = [measured(one.estimate(items, time).values, columns, window, time) for one in runs]
+        place = float(np.mean([x(one) for one in runs]))
+        for name, panel in panels.items():
+            panel.add(method, place, [row[name] for row in rows])
 
 
 # ---- names out of 49^6, by levels ------------------------------------------------------------------------------------
@@ -77,9 +100,7 @@ class NamedPdch:
         own = {"epoch_steps": steps // epochs, "horizon": steps, "capacity": counters}
         budget = dc.Budget(EPSILON / len(self.levels))
         for level in range(len(self.levels)):
-            stream = dc.published.MergedMisraGriesStream(
-                f"names {seed} {level}", budget, self.levels.count(level), **own
-            )
+            stream = Pdch(f"names {seed} {level}", budget, self.levels.count(level), **own)
             nodes = self.levels.nodes(columns.astype(np.uint64), level).astype(np.int64)
             self.streams.append(heard(stream, nodes, seed))
 

@@ -17,7 +17,7 @@ from discreet.pan import Density
 
 warnings.simplefilter("ignore")  # of a large ε, which is the point here
 chosen = settings(__doc__)
-n, runs = 16, chosen.choose(2000, 120)
+n, runs = 16, chosen.choose(2000, 400)
 figure = Figure("pan_continual_looks", f"[PAN] Theorem 6.3: {n} updates, a look after each, {runs} runs", chosen, 2)
 lost = figure.panel("the estimate", "ε of all looks", "P[error ≥ n/4]", log_x=True)
 won = figure.panel("the intruder", "ε of all looks", "advantage, i against j", log_x=True)
@@ -57,7 +57,7 @@ for total in (0.05, 0.1, 0.5, 2.0, 8.0, 32.0, 64.0, 128.0):
     lost.add(OURS, total, float(np.mean(failures)))
     lost.add(LEAST, total, max(0.5 - np.sqrt(2 * total), 0.0))
     won.add(OURS, total, float(np.mean(wins)))
-    won.add(MOST, total, float(np.tanh(total / 2)))
+    won.add(MOST, total, float(np.tanh(total)))  # i and j: two elements, 2ε
 failed, advantage, slack = lost.curve(OURS)[1], won.curve(OURS)[1], 4 / np.sqrt(runs)
 figure.says("error Ω(n) with probability at least 1/2 - sqrt(2ε)", bool(np.all(failed >= lost.curve(LEAST)[1])))
 good = advantage[failed < 0.1]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import os
 import sys
 import textwrap
@@ -83,8 +84,10 @@ class Panel:
     def add(self, method: str, x: float, values: float | Iterable[float]) -> None:
         """The values of all runs at x."""
         runs = np.atleast_1d(np.asarray(list(values) if isinstance(values, Iterable) else values, float))
-        runs = runs[np.isfinite(runs)]
-        if len(runs):
+        runs = runs[~np.isnan(runs)]
+        if np.isinf(runs).any():  # so is the mean
+            self.rows.append((method, x, math.inf, float(runs.min()), math.inf))
+        elif len(runs):
             self.rows.append((method, x, float(runs.mean()), *np.percentile(runs, (5, 95)).tolist()))
 
     def curve(self, method: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -167,9 +170,16 @@ class Figure:
 
     @staticmethod
     def _panel(axis: Any, panel: Panel, methods: Sequence[str]) -> None:
+        finite = [mean for _, _, mean, *_ in panel.rows if np.isfinite(mean)]
+        top = max(finite, default=1.0) * (4.0 if panel.log_y else 1.2) or 1.0
         for place, name in enumerate(dict.fromkeys(name for name, *_ in panel.rows)):
             points = np.array(sorted(row for method, *row in panel.rows if method == name))
             x, mean, low, high = points.T
+            if (gone := np.isinf(mean)).any():  # above everything else, with a sign
+                mean[gone] = low[gone] = high[gone] = top
+                axis.margins(y=0.2)
+                for place_x in x[gone]:
+                    axis.annotate("∞", (place_x, top), (0, 4), textcoords="offset points", ha="center")
             spread = np.clip(np.array([mean - low, high - mean]), 0, None)
             look = _LOOKS[methods.index(name) % len(_LOOKS)]
             bars, few = spread if spread.any() else None, max(1, len(x) // 12)
@@ -180,7 +190,7 @@ class Figure:
         if panel.y in ("recall", "precision", "F-score"):
             axis.set_ylim(0, 1.05)
         _ticks(axis.xaxis, [x for _, x, *_ in panel.rows], panel.log_x)
-        _ticks(axis.yaxis, [mean for _, _, mean, *_ in panel.rows], panel.log_y)
+        _ticks(axis.yaxis, finite or [top], panel.log_y)
 
 
 def _ticks(axis: Any, values: Sequence[float], log: bool) -> None:
@@ -277,11 +287,14 @@ def parts(items: Counts, parties: int, seed: int, unequal: float = 1.0) -> list[
 
 
 def quality(found: dict[int, float], counts: dict[int, int], share: float, total: int) -> dict[str, float]:
-    """Recall, precision, F-score, and relative errors of true and of false heavy hitters ([MDP] section 5.2)."""
+    """Recall, precision, F-score, and relative errors of true and of false heavy hitters ([MDP] section 5.2).
+
+    The false error is infinite where an item that never came is listed, and 0 where nothing false is.
+    """
     truth = {item for item, count in counts.items() if count >= share * total}
     both = truth & set(found)
     errors = [abs(found[item] - counts[item]) / counts[item] for item in both]
-    false = [abs(found[item] - counts[item]) / counts[item] for item in set(found) - truth if counts.get(item)]
+    false = [abs(found[item] / counts[item] - 1) if counts.get(item) else math.inf for item in set(found) - truth]
     return {
         "recall": len(both) / max(1, len(truth)),
         "precision": len(both) / max(1, len(found)),
