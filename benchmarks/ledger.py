@@ -1,11 +1,12 @@
 """What a charge costs as the ledger grows: it should be the same at 10 charges and at 100,000.
 
-python benchmarks/ledger.py [--most 100000] [--folder .]
+python benchmarks/ledger.py [--most 100000] [--folder .] [--together postgresql://...]
 
 Charges are made in bulk up to each size (many in one transaction, which the ledger itself never does), then single ones
 are timed as a program makes them. "sync" is the time of the commit of one row in a bare SQLite file on this disk, with
 the same settings: what no ledger can do without. The grants are generous, so that sums decide; "tight" is an account
 that only composition by privacy loss distributions can pay, and "different" one with 4,000 different epsilons.
+--together compares a file and a database: charges a second of one process, and of four at once.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import argparse
 import random
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from turns import calls_in_turns, machine, took
 
 import discreet as dc
+from discreet.privacy.ledger import one_connection
 
 TIMES = 15
 
@@ -77,6 +82,29 @@ def flat(folder: Path, most: int) -> None:
     bare.close()
 
 
+def together(places: dict[str, str | Path], processes: int = 4, seconds: float = 3.0) -> None:
+    """Charges a second: by one process, with a connection for each or one for all, and by several at once."""
+    print("store        one  one connection  4 processes   (charges a second)")
+    for name, place in places.items():
+        dc.Ledger(place).grant("a", dc.Budget(1e9, 1e-2))
+        alone = charges_within(place, seconds) / seconds
+        with one_connection():
+            kept = charges_within(place, seconds) / seconds
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            list(pool.map(charges_within, [place] * processes, [0.1] * processes))  # everything is loaded
+            counts = list(pool.map(charges_within, [place] * processes, [seconds] * processes))
+        print(f"{name:10} {alone:5.0f} {kept:15.0f} {sum(counts) / seconds:12.0f}", flush=True)
+
+
+def charges_within(place: str | Path, seconds: float) -> int:
+    """How many charges this process makes in a time."""
+    account, made, until = dc.Ledger(place).account("a"), 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        account.charge(dc.Budget(0.01, 1e-12))
+        made += 1
+    return made
+
+
 def composed(folder: Path) -> None:
     """Accounts that plain sums do not pay."""
     generator = random.Random(3)
@@ -113,7 +141,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=100_000)
     parser.add_argument("--folder", default=".", help="on the disk that is to be measured")
+    parser.add_argument("--together", metavar="URL", help="compare with an empty database")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        if arguments.together:
+            together({"SQLite": Path(folder) / "together.sqlite", "PostgreSQL": arguments.together})
+            raise SystemExit
         flat(Path(folder), arguments.most)
         composed(Path(folder))

@@ -2,6 +2,8 @@
 
     python benchmarks/service.py [--seconds 4] [--rounds 3] [--connections 8]
     python benchmarks/service.py memory [--events 10000000]
+    python benchmarks/service.py streams [--streams 1 8 40]    # events a second, latencies and memory; and the disk
+    python benchmarks/service.py tick [--items 1000000]        # what the tick of a large stream does to another
 
 The sender is in this process and shares the cores. Every row is acknowledged when it is on disk; the plain route parses
 the same body with the same reader of JSON and appends it to a file without waiting for the disk. The two take turns, so
@@ -27,23 +29,25 @@ import numpy as np
 import pyarrow as pa
 from turns import machine, medians_in_turns
 
-STREAMS = """
-[streams.searches]
+STREAM = """
+[streams.{name}]
 kind = "top"
 column = "query"
-user = "visitor"
-max_items = 20
-tick = "10s"
+{whose}
+tick = "{tick}"
 horizon = "30d"
 epsilon = 1.0
 delta = 1e-9
 k = 50
 public = true
-
+"""
+PEOPLE = 'user = "visitor"\nmax_items = 20'
+LIMITS = """
 [service.limits]
 events_per_second = 1e9
 requests_per_second = 1e9
 """
+STREAMS = STREAM.format(name="searches", whose=PEOPLE, tick="10s") + LIMITS
 
 PLAIN = """
 import sys, msgspec, uvicorn
@@ -80,8 +84,8 @@ def arrow(rows: list[dict[str, str]]) -> bytes:
     return sink.getvalue()
 
 
-def request(body: bytes, kind: str, token: str) -> bytes:
-    head = f"POST /v1/streams/searches/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+def request(body: bytes, kind: str, token: str, stream: str = "searches") -> bytes:
+    head = f"POST /v1/streams/{stream}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
     return (head + f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
 
 
@@ -117,7 +121,7 @@ def free_port() -> int:
 class Server:
     """The service, or the plain route, in a process of its own."""
 
-    def __init__(self, plain: bool) -> None:
+    def __init__(self, plain: bool, streams: str = STREAMS) -> None:
         self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR"))
         place = Path(self.folder.name)
         self.port = free_port()
@@ -129,7 +133,7 @@ class Server:
             from discreet.service.store import Store
             from discreet.service.tokens import make_token
 
-            (place / "streams.toml").write_text(STREAMS)
+            (place / "streams.toml").write_text(streams)
             store = Store(place / "data")
             self.token = make_token(store, "ingest", None)[1]
             store.close()
@@ -200,6 +204,70 @@ def speed(seconds: float, connections: int, rounds: int) -> None:
             server.stop()
 
 
+def on_disk(bodies: list[bytes], events: int, seconds: float) -> float:
+    """Events a second that one core writes to a file, each body on disk before the next."""
+    with tempfile.TemporaryFile(dir=os.environ.get("DISCREET_BENCH_DIR")) as file:
+        begun, written = time.perf_counter(), 0
+        while time.perf_counter() - begun < seconds:
+            os.write(file.fileno(), bodies[written % len(bodies)])
+            os.fdatasync(file.fileno())
+            written += 1
+        return written * events / (time.perf_counter() - begun)
+
+
+def streams(numbers: list[int], seconds: float, connections: int, rounds: int) -> None:
+    chance = np.random.default_rng(18)
+    bodies = [ndjson(rows_of(chance, 1000, 200_000)) for _ in range(200)]
+    servers, measures = {}, {}
+    for many in numbers:
+        names = [f"searches{number}" for number in range(many)]
+        told = "".join(STREAM.format(name=name, whose=PEOPLE, tick="10s") for name in names) + LIMITS
+        server = servers[many] = Server(False, told)
+        requests = [
+            request(body, "application/x-ndjson", server.token, names[at % many]) for at, body in enumerate(bodies)
+        ]
+        measures[f"{many} streams"] = partial(measure, server, requests, 1000, connections, seconds)
+    measures["one core to disk"] = lambda: (on_disk(bodies, 1000, seconds), 0.0, 0.0)
+    print(f"{machine()}; NDJSON, batches of 1,000, {connections} connections, medians of {rounds} in turns")
+    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
+    for title, (per_second, half, nearly_all) in medians_in_turns(measures, rounds).items():
+        print(f"{title:34}{per_second:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}", flush=True)
+    for many, server in servers.items():
+        print(f"{many} streams: {server.memory():.0f} MB after it")
+        server.stop()
+
+
+def tick(items: int, seconds: float, connections: int) -> None:
+    """Latencies of one stream without, and with, another whose tick has so many items."""
+    chance = np.random.default_rng(18)
+    small = STREAM.format(name="searches", whose=PEOPLE, tick="10s")
+    large = STREAM.format(name="large", whose="", tick="5s")
+    server = Server(False, small + large + LIMITS)
+    kind = "application/x-ndjson"
+    requests = [request(ndjson(rows_of(chance, 100, 10_000)), kind, server.token) for _ in range(200)]
+    many = [
+        request(
+            "".join(f'{{"query": "item {at + one}"}}\n' for one in range(1000)).encode(), kind, server.token, "large"
+        )
+        for at in range(0, items, 1000)
+    ]
+    print(f"{machine()}; NDJSON, batches of 100, {connections} connections")
+    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'worst':>10}")
+    for title in ("alone", f"beside ticks of {items:,} items"):
+        if title != "alone":
+            measure(server, many, 1000, 1, items / 1e5)
+        until = time.monotonic() + seconds
+        senders = [Sender(server.port, requests[n::connections], until, 10**9) for n in range(connections)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        times = 1000 * np.concatenate([np.array(sender.times) for sender in senders])
+        half, nearly_all = np.quantile(times, [0.5, 0.99])
+        print(f"{title:34}{len(times) * 100 / seconds:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}{times.max():>10.1f}")
+    server.stop()
+
+
 def memory(events: int, connections: int) -> None:
     chance = np.random.default_rng(18)
     server = Server(False)
@@ -228,14 +296,20 @@ def memory(events: int, connections: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", nargs="?", choices=("speed", "memory"), default="speed")
+    parser.add_argument("what", nargs="?", choices=("speed", "memory", "streams", "tick"), default="speed")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 40])
+    parser.add_argument("--items", type=int, default=1_000_000)
     given = parser.parse_args()
     if given.what == "speed":
         speed(given.seconds, given.connections, given.rounds)
+    elif given.what == "streams":
+        streams(given.streams, given.seconds, given.connections, given.rounds)
+    elif given.what == "tick":
+        tick(given.items, max(given.seconds, 12.0), given.connections)
     else:
         memory(given.events, given.connections)
 

@@ -3,9 +3,10 @@
     python benchmarks/table.py [--rows 10000000] [--rounds 3] [--only skewed]
 
 Whole commands with all of their imports, in turns with DuckDB, which counts exactly with as many threads as there are
-cores: rows of CSV and Parquet in several shapes, JSON lines, people, and a file of 1,000 rows; the same command on all
-cores and with `--workers 2` in turns with itself on one core; a release of a million counters; summaries beside their
-floor, and with large capacities beside polars (`summaries.py`); Spark beside its own exact counts (`scale.py`).
+cores: rows of CSV and Parquet in several shapes, JSON lines, people, a file of 1,000 rows, and every question of half
+as many rows (`questions.py`); the same command on all cores and with `--workers 2` in turns with itself on one core; a
+release of a million counters; summaries beside their floor, and with large capacities beside polars (`summaries.py`);
+Spark beside its own exact counts (`scale.py`).
 `ours` and `theirs` are medians.
 """
 
@@ -31,11 +32,12 @@ import pyarrow.csv
 import pyarrow.parquet
 from people import DUCKDB as DUCKDB_OF_PEOPLE
 from people import write_visits
+from questions import BUDGET, SHAPES, items
+from questions import commands as questions
 from turns import DISCREET, calls_in_turns, in_turns, machine
 
 import discreet as dc
 
-BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--quiet", "--format", "json"]
 DUCKDB = """
 import sys, duckdb
 connection = duckdb.connect()
@@ -62,27 +64,13 @@ class Line(NamedTuple):
     memory: float | None = None
 
 
-def items(shape: str, rows: int) -> pa.Array:
-    """Made-up items: how often each occurs, how many there are, how long they are."""
-    random = np.random.default_rng(1)
-    distinct = 1000 if shape == "few items" else 1_000_000
-    ranks = random.integers(0, distinct, rows)
-    if shape != "flat":
-        cumulative = np.cumsum(np.arange(1, distinct + 1) ** -1.1)
-        ranks = np.searchsorted(cumulative, random.random(rows) * cumulative[-1])
-    path = "a/long/path/with/many/parts/" * 6 if shape == "long items" else ""
-    names = pa.array([f"https://example.org/{path}{number:07d}" for number in range(distinct)])
-    codes = pa.array(np.minimum(ranks, distinct - 1).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(codes, names).cast(pa.string())
-
-
 def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
     cores = str(os.cpu_count() or 1)
 
     def top(path: Path, *more: str) -> list[str]:
         return [DISCREET, "top", str(path), "--column", "item", "--unit", "row", *BUDGET, *more]
 
-    for shape in ("skewed", "flat", "few items", "long items"):
+    for shape in SHAPES:
         endings = [ending for ending in ("csv", "parquet") if only in f"rows, {ending}, {shape}"]
         if not endings:
             continue
@@ -107,6 +95,9 @@ def lines(folder: Path, rows: int, only: str) -> Iterator[Line]:
         people = [DISCREET, "top", str(path), "--column", "url", "--user", "visitor", "--memory", "2GB", *BUDGET]
         theirs = [sys.executable, "-c", DUCKDB_OF_PEOPLE, str(path), cores]
         yield Line("people, parquet", people, theirs, 1.3)
+    for shape in SHAPES:
+        for each, ours, theirs in questions(folder, rows // 2, shape, int(cores), only):
+            yield Line(f"{each.what}, {shape}", ours, theirs, each.aim)
     if only in "1,000 rows, csv":
         path = folder / "small.csv"
         pa.csv.write_csv(pa.table({"item": items("few items", 1000)}), path)
@@ -122,6 +113,7 @@ class Shown(NamedTuple):
     aim: float
     memory: tuple[float, float | None] | None = None
     memory_aim: float | None = None
+    cpu: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -141,7 +133,9 @@ class Shown(NamedTuple):
         memory = "" if mine is None or other is None else f"{mine / other:.2f}"
         memory_aim = "" if self.memory_aim is None else f"{self.memory_aim:.2f}"
         both = f"{cost(self.ours, mine)} {cost(self.theirs, other)}"
-        return f"{self.what:36} {both} {ratio:>6} {aim:>7} {memory:>7} {memory_aim:>5}  {'yes' if self.holds else 'no'}"
+        cpu = "" if self.cpu is None else f"{self.cpu:.2f}"
+        shares = f"{ratio:>6} {aim:>7} {cpu:>6} {memory:>7} {memory_aim:>5}"
+        return f"{self.what:36} {both} {shares}  {'yes' if self.holds else 'no'}"
 
 
 def commands(rows: int, rounds: int, only: str) -> Iterator[Shown]:
@@ -153,19 +147,20 @@ def commands(rows: int, rounds: int, only: str) -> Iterator[Shown]:
             ours, theirs = costs["ours"], costs.get("theirs")
             seconds = None if theirs is None else theirs.seconds
             memory = ours.mebibytes, None if theirs is None else theirs.mebibytes
-            yield Shown(line.what, ours.seconds, seconds, line.time, memory, line.memory)
+            cpu = None if theirs is None else ours.cpu / theirs.cpu
+            yield Shown(line.what, ours.seconds, seconds, line.time, memory, line.memory, cpu)
 
 
 def million_counters(rounds: int, only: str) -> Iterator[Shown]:
     """A release of a million counters that all pass."""
     budget = dc.Budget(1.0, 1e-9)
-    for what, items in (
+    for what, counted in (
         ("a million counters, texts", [f"https://example.org/{number:07d}" for number in range(1_000_000)]),
         ("a million counters, numbers", range(1_000_000)),
     ):
         if only in what:
-            summary = dc.MisraGries(len(items))
-            summary.update_counts(pa.array(items), np.full(len(items), 1000))
+            summary = dc.MisraGries(len(counted))
+            summary.update_counts(pa.array(counted), np.full(len(counted), 1000))
             release = partial(dc.release, summary, budget)
             yield Shown(what, calls_in_turns({"ours": release}, rounds)["ours"].seconds, None, 0.3)
 
@@ -206,10 +201,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="the lines with these words")
+    parser.add_argument("--only", default="", help="the lines with these words, in this order")
     given = parser.parse_args()
     print(f"{machine()}; {given.rows:,} rows, medians of {given.rounds} in turns")
-    print(f"{'':36} {'ours':>16} {'theirs':>16} {'time':>6} {'aim':>7} {'memory':>7} {'aim':>5}  holds")
+    print(f"{'':36} {'ours':>16} {'theirs':>16} {'time':>6} {'aim':>7} {'CPU':>6} {'memory':>7} {'aim':>5}  holds")
     shown = []
     for line in chain(
         commands(given.rows, given.rounds, given.only),

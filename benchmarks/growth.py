@@ -1,0 +1,90 @@
+"""How time and memory of every question grow with rows and with people, as a table and as a picture.
+
+    python benchmarks/growth.py [--rows 100000 1000000 10000000] [--people 10000 100000 1000000] [--out docs/growth.svg]
+
+Whole commands (`questions.py`), skewed items; the smallest of --rounds runs. With rows there are 100,000 people, with
+people --fixed rows, and no more people than rows. The last column is the exponent of the growth between the last two
+sizes, what a file of 1,000 rows takes left out: 1 is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+from pathlib import Path
+
+import questions
+from turns import Cost, machine, run
+
+PEOPLE = 100_000
+
+
+def costs(rows: int, people: int, rounds: int, only: str) -> dict[str, Cost]:
+    """What every question costs of so many rows and people."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        made = questions.commands(Path(folder), rows, "skewed", os.cpu_count() or 1, only, people)
+        for each, ours, _ in made:
+            runs = [run(ours) for _ in range(rounds)]
+            found[each.what] = Cost(*(min(figures) for figures in zip(*runs, strict=True)))
+    return found
+
+
+def show(what: str, sizes: list[int], found: list[dict[str, Cost]], least: dict[str, Cost]) -> None:
+    """A table: seconds, MiB, and how fast they grow."""
+    print(f"\n{what:24}" + "".join(f"{size:>20,}" for size in sizes) + f"{'grows as n^':>14}")
+    for name in found[0]:
+        line = "".join(f"{cost[name].cpu:>10.2f} s {cost[name].mebibytes:>6.0f} M" for cost in found)
+        exponent = ""
+        if len(sizes) > 1:
+            before, after = (max(cost[name].cpu - least[name].cpu, 0.01) for cost in found[-2:])
+            exponent = f"{math.log(after / before) / math.log(sizes[-1] / sizes[-2]):.2f}"
+        print(f"{name:24}{line}{exponent:>14}", flush=True)
+
+
+def draw(parts: list[tuple[str, list[int], list[dict[str, Cost]]]], path: str) -> None:
+    """Seconds of CPU and memory over rows and people."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, len(parts), figsize=(5.5 * len(parts), 8), squeeze=False)
+    for at, (what, sizes, found) in enumerate(parts):
+        for place, (name, unit) in enumerate((("cpu", "seconds of CPU"), ("mebibytes", "MiB"))):
+            panel = axes[place][at]
+            for question in found[0]:
+                panel.loglog(sizes, [getattr(cost[question], name) for cost in found], marker="o", label=question)
+            panel.set(xlabel=what, ylabel=unit)
+            panel.grid(True, alpha=0.3)
+    axes[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--people", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--fixed", type=int, default=2_000_000, help="rows, where the number of people grows")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", default="", help="the questions with these words")
+    parser.add_argument("--out", default="", help="a picture, in SVG")
+    given = parser.parse_args()
+    print(machine())
+    least, parts = costs(1000, 100, 2, given.only), []
+    for what, sizes in (("rows", given.rows), ("people", given.people)):
+        of = [(size, PEOPLE) if what == "rows" else (given.fixed, size) for size in sizes]
+        found = [costs(rows, min(people, rows), given.rounds, given.only) for rows, people in of]
+        if found:
+            show(what, sizes, found, least)
+            parts.append((what, sizes, found))
+    if given.out and parts:
+        draw(parts, given.out)
+    print(machine())
+
+
+if __name__ == "__main__":
+    main()
