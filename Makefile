@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test statistics matrix spark faults browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
+.PHONY: demo serve test statistics matrix spark faults hosts browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -21,7 +21,7 @@ serve: $(VENV)/.service
 	$(BIN)/python examples/site/serve.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service --ignore=tests/statistical --ignore=tests/audit --ignore=tests/exhaustive --ignore=tests/sanitize
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/spark --ignore=tests/faults --ignore=tests/hosts --ignore=tests/browser --ignore=tests/notebooks --ignore=tests/service --ignore=tests/statistical --ignore=tests/audit --ignore=tests/exhaustive --ignore=tests/sanitize
 
 # Exact laws on all small inputs, and many runs of the compiled code: samplers, how often intervals hold, the audit, and
 # twins that the same checks catch.
@@ -41,6 +41,17 @@ spark: $(VENV)/.dev
 # Kills, races and hostile input, as often as docs/reliability.md states.
 faults: $(VENV)/.dev
 	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
+
+# More than one host: what the package does with servers of other programs, each started by the tests. What is missing is
+# installed where it may be. One suite of the ledger for all its stores: here it runs on the others.
+hosts: $(VENV)/.hosts
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get -q update && apt-get -qy install postgresql; }
+	for needed in nginx:nginx-light promtool:prometheus openssl:openssl systemd-analyze:systemd; do command -v $${needed%%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${needed%%:*} >/dev/null || { apt-get -q update && apt-get -qy install --no-install-recommends $${needed##*:}; }; done
+	command -v ip >/dev/null || { apt-get -q update && apt-get -qy install iproute2; }
+	PATH=$$PATH:/usr/sbin command -v nats-server >/dev/null || { apt-get -q update && apt-get -qy install nats-server; }
+	command -v npm >/dev/null || { apt-get -q update && apt-get -qy install npm; }
+	test -x build/azurite/node_modules/.bin/azurite-blob || npm install --silent --no-audit --prefix build/azurite azurite
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m hosts tests/hosts tests/unit/privacy tests/e2e/test_ledger_processes.py
 
 # The client of clients/js in Node, against Python. Where there is none and it may be installed, it is.
 browser: $(VENV)/.dev
@@ -110,9 +121,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# Small wrong changes to a copy of the code, and whether the tests notice them: half an hour, for now and then.
+# Small wrong changes to a copy of the code, and whether the tests notice them: an hour and a half, for now and then. With
+# SAMPLE=10 so many of them, others on every day: two minutes.
 mutants: $(VENV)/.dev
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/mutants/run.py $(if $(SAMPLE),--sample $(SAMPLE) --seed $(shell date +%F))
 
 # Source and a wheel for other machines in dist/. The wheel is installed into an empty environment that has no compiler,
 # and the demo is run from there. Which Linux it is for is what auditwheel finds: that of the machine, or an older one.
@@ -183,6 +195,10 @@ $(VENV)/.service: $(VENV)/.built
 $(VENV)/.dev: $(VENV)/.built
 	$(BIN)/pip install --quiet "setuptools>=70.1" wheel
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[dev]"
+	touch $@
+
+$(VENV)/.hosts: $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-build-isolation -e ".[hosts]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

@@ -20,6 +20,8 @@ import zlib
 import hypothesis
 import pytest
 from tests.commands import run_here
+from tests.ledgers import ledger_path, new_ledger  # noqa: F401 (fixtures)
+from tests.postgres import postgres  # noqa: F401 (a fixture)
 
 from discreet.noise import RandomSource, seeded_source, system_source
 

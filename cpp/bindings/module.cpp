@@ -45,12 +45,14 @@ NB_MODULE(_native, m) {
       .value("skip", discreet::BadItems::skip)
       .value("skip_all", discreet::BadItems::skip_all);
   nb::class_<discreet::CheckedBatch>(m, "CheckedBatch", "A batch that was checked and hashed, for update() to count.");
+  discreet::bind_bins(m);
   discreet::bind_count_min(m);
   discreet::bind_count_sketch(m);
   discreet::bind_correlated_noise(m);
   discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
   discreet::bind_interner(m);
+  discreet::bind_joined_rows(m);
   discreet::bind_misra_gries(m);
   discreet::bind_multiparty(m);
   discreet::bind_noise(m);

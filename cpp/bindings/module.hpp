@@ -6,12 +6,14 @@
 namespace nb = nanobind;
 
 namespace discreet {
+void bind_bins(nb::module_& m);
 void bind_count_min(nb::module_& m);
 void bind_count_sketch(nb::module_& m);
 void bind_correlated_noise(nb::module_& m);
 void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
 void bind_interner(nb::module_& m);
+void bind_joined_rows(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
 void bind_multiparty(nb::module_& m);
 void bind_noise(nb::module_& m);

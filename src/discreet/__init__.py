@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         IncompatibleSummaryError,
         LedgerError,
         ParameterError,
-        TryAgainError,
     )
     from discreet.errors import (
         ChargeConflictError as ChargeConflictError,
@@ -41,8 +40,12 @@ if TYPE_CHECKING:
     from discreet.errors import (
         TooManyBadRowsError as TooManyBadRowsError,
     )
+    from discreet.errors import (
+        TryAgainError as TryAgainError,
+    )
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
-    from discreet.privacy.ledger import Account, Ledger
+    from discreet.privacy.ledger import Account as Account
+    from discreet.privacy.ledger import Ledger
     from discreet.questions.answer import answer
     from discreet.questions.count import Count, count
     from discreet.questions.data import read
@@ -56,15 +59,20 @@ if TYPE_CHECKING:
     from discreet.questions.report import Report
     from discreet.questions.sums import Mean, Sum, Variance, mean, sum, variance
     from discreet.questions.top import Top, top_k
-    from discreet.releases import GroupRelease, QuantileRelease, Release, ReportRelease
+    from discreet.releases import GroupRelease as GroupRelease
+    from discreet.releases import QuantileRelease as QuantileRelease
+    from discreet.releases import Release
+    from discreet.releases import ReportRelease as ReportRelease
     from discreet.summaries import (
         CountMin,
         CountSketch,
         ExactCounts,
         MisraGries,
-        ShardedMisraGries,
         SpaceSaving,
         UserMisraGries,
+    )
+    from discreet.summaries import (
+        ShardedMisraGries as ShardedMisraGries,
     )
 
 _WHERE = {
@@ -113,7 +121,6 @@ _WHERE = {
 }
 
 __all__ = [
-    "Account",
     "Budget",
     "BudgetExceededError",
     "CorruptStateError",
@@ -127,7 +134,6 @@ __all__ = [
     "Estimate",
     "Event",
     "ExactCounts",
-    "GroupRelease",
     "Guarantee",
     "Histogram",
     "IncompatibleSummaryError",
@@ -136,22 +142,17 @@ __all__ = [
     "Mean",
     "MisraGries",
     "ParameterError",
-    "QuantileRelease",
     "Quantiles",
     "Release",
     "Replace",
     "Report",
-    "ReportRelease",
-    "ShardedMisraGries",
     "SpaceSaving",
     "Sum",
     "Top",
-    "TryAgainError",
     "Unit",
     "User",
     "UserMisraGries",
     "Variance",
-    "WeakBudgetWarning",
     "__version__",
     "answer",
     "audit",

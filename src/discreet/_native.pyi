@@ -22,6 +22,11 @@ class BadItems(enum.Enum):
 class CheckedBatch:
     """A batch that was checked and hashed, for update() to count."""
 
+def grid_places(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Writes the bin of every value, none of which is NaN, between ascending edges.
+    """
+
 class CountMin:
     def __init__(self, width: int, depth: int, tracked: int, max_key_bytes: int, seed: int) -> None: ...
 
@@ -253,6 +258,14 @@ class IntegerInterner:
 
     @property
     def bytes(self) -> int: ...
+
+def joined_offsets(fixed: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]], texts: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None]], out: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Writes where the keys of rows begin, and where the last ends."""
+
+def join_rows(fixed: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]], texts: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None]], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Writes the keys of rows: the fixed parts, the lengths of all texts but the last in four bytes, and the texts.
+    """
 
 class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...

@@ -12,7 +12,8 @@ DiscreetError
 ├── CorruptStateError                bytes that are not a state this version can read
 ├── LedgerError                      the ledger itself cannot be read or written
 │   ├── ChargeConflictError          the charge id stands for another request, or the account for another unit
-│   └── OldStateError                a state that is behind what the ledger knows to be published
+│   ├── OldStateError                a state that is behind what the ledger knows to be published
+│   └── TakenOverError               another process took over what this one published
 └── TryAgainError                    somebody else is using it, or a disk is full: the same may work later
     └── LedgerBusyError (LedgerError)    of the ledger
 
@@ -38,6 +39,7 @@ __all__ = [
     "NotPublishedError",
     "OldStateError",
     "ParameterError",
+    "TakenOverError",
     "TooManyBadRowsError",
     "TryAgainError",
     "WordError",
@@ -131,6 +133,10 @@ class CorruptStateError(DiscreetError):
 
 class LedgerError(DiscreetError):
     """The ledger cannot be read or written, or was asked for something that does not exist."""
+
+
+class TakenOverError(LedgerError):
+    """Another process took over what this one published. Nothing was charged or stored, and nothing will be."""
 
 
 class TryAgainError(DiscreetError):

@@ -282,7 +282,7 @@ class AtomicFile:
     folder can tell which files were left, and removes them.
     """
 
-    _left: ClassVar[set[Path]] = set()  # under temporary names, in this process
+    left: ClassVar[set[Path]] = set()  # under temporary names, in this process
 
     def __init__(self, path: Path) -> None:
         from pathlib import Path
@@ -302,7 +302,7 @@ class AtomicFile:
             while self._lock < 0:
                 self.temporary = folder / f"{_TEMPORARY}{os.urandom(8).hex()}{_ENDING}"
                 # Known before it is there: an interrupt may come at any moment.
-                self._left.add(self.temporary)
+                self.left.add(self.temporary)
                 self._lock = _made_and_locked(self.temporary)
         except OSError as error:
             raise self._error(error) from error
@@ -313,17 +313,10 @@ class AtomicFile:
     def __exit__(self, *exception: object) -> None:
         with suppress(FileNotFoundError):
             self.temporary.unlink()
-        self._left.discard(self.temporary)
+        self.left.discard(self.temporary)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-    @classmethod
-    def remove_left(cls) -> None:
-        """Remove the temporary files of which an interrupt hit the removal."""
-        for temporary in cls._left:
-            with suppress(OSError):
-                temporary.unlink()
 
     def write(self, data: bytes) -> None:
         """Write all of the file and give it its name."""

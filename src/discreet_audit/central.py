@@ -853,7 +853,7 @@ def _far_above(mechanism: Mechanism) -> int:
 
 def _added_by_a_user(mechanism: Stability) -> Iterator[StatePair]:
     """How the counts of new and of common items can move when a user of m events is added to exact counts."""
-    m, distinct = items_of(mechanism), mechanism.distinct
+    m, distinct = items_of(mechanism), getattr(mechanism, "distinct", False)
 
     def parts(left: int, largest: int) -> Iterator[tuple[int, ...]]:
         yield ()

@@ -8,17 +8,15 @@ exact divergence follows from these alone.
 from __future__ import annotations
 
 import math
-from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from discreet.central import (
     BadShare,
@@ -26,7 +24,6 @@ from discreet.central import (
     CreditedDistinct,
     Grid,
     NoisyCount,
-    Offset,
     QuantileChoice,
     QuantileTree,
     UniverseHistogram,
@@ -35,30 +32,20 @@ from discreet.central.person_pairs import PersonPairs
 from discreet.central.person_vectors import LOOK, Calibration, PersonVectors, alone
 from discreet.central.quantile_choice import Found, ShareChoice
 from discreet.events.bad_people import BadPeople
-from discreet.events.keys import Keys, Layout
-from discreet.events.tables import events_of
-from discreet.events.times import Pairing
 from discreet.noise import RandomSource, fresh_source, seeded_source
-from discreet.privacy import Budget, Event, Guarantee, Unit, User
-from discreet.privacy.spans import Calendar
+from discreet.privacy import Budget, Event, Unit, User
 from discreet.questions import Count, Distinct, Histogram
 from discreet.questions.data import data_of
 from discreet.questions.report import Report
-from discreet.releases.release import Release
-from discreet.summaries import ExactCounts, MisraGries
+from discreet.summaries import ExactCounts
 from discreet.summaries.combinations import Combinations
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
-from discreet_audit.central import SEED, half_the_noise, shown_by
+from discreet_audit.central import half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
 from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, row, twin, violations
 from discreet_audit.exact import (
-    Divergence,
     Draw,
-    OutputLaw,
     ScriptedSource,
-    divergence,
-    neighbouring_streams,
-    release_law,
 )
 from discreet_audit.statistical import clopper_pearson, proved
 
@@ -360,9 +347,13 @@ class ChoiceAudit(ShiftAudit):
 class UniverseAudit(ShiftAudit):
     """The four checks of a histogram over a public list."""
 
+    def moved(self, mechanism: UniverseHistogram) -> int:
+        """How many counts one unit moves, by what is said of people, and not by what the mechanism makes of it."""
+        return min(mechanism.max_items or 1, int(mechanism.universe.size))
+
     def neighbours(self, mechanism: UniverseHistogram) -> tuple[Any, Any, Callable[[Any], float]]:
         """One unit alone: the sum of the counts that it moves."""
-        m = mechanism.changes
+        m = self.moved(mechanism)
         return self.filled(range(m)), self.filled([]), lambda drawn: float(drawn.noisy[:m].sum())
 
     def filled(self, rows: Sequence[Any]) -> ExactCounts:
@@ -373,7 +364,7 @@ class UniverseAudit(ShiftAudit):
 
     def structure(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """All short streams: one more event, or a person's items, move so many counts by 1."""
-        m, items = mechanism.changes, range(min(mechanism.universe.size, 3) + 2)  # two of them may be outside
+        m, items = self.moved(mechanism), range(min(mechanism.universe.size, 3) + 2)  # two of them may be outside
         streams = (rows for length in range(3 + effort.length) for rows in product(items, repeat=length))
 
         def counts(rows: Sequence[int]) -> Any:
@@ -395,7 +386,7 @@ class UniverseAudit(ShiftAudit):
             draws += source.draws
         wrong += any(draw != draws[0] for draw in draws) or draws[0].size != size
         yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
-        yield shift_finding(mechanism.budget, draws[0], mechanism.changes, 1)
+        yield shift_finding(mechanism.budget, draws[0], self.moved(mechanism), 1)
 
     def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """With equal noise the order of rows and items outside change nothing; the order shown is that of counts."""
@@ -418,8 +409,8 @@ class UniverseAudit(ShiftAudit):
             return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
 
         twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
-        if mechanism.changes > 1:
-            twins.append(noise_for_one(mechanism, "noise for one item of a person", mechanism.changes))
+        if self.moved(mechanism) > 1:
+            twins.append(noise_for_one(mechanism, "noise for one item of a person", self.moved(mechanism)))
         return twins
 
 
@@ -1413,283 +1404,3 @@ row(
     ),
     _PairsAudit(),
 )
-
-
-# ---- groups: pairs of a group and an item are counted once, and cut down only after the noise ------------------------
-# The law of what a release of groups shows is written out for short streams: rows go through the tables and keys that
-# `top_k` uses, the sketch and the mechanism are the real ones, and the top k of every group is taken of each output.
-
-Row = tuple[str, str]
-Rows = tuple[Row, ...]
-
-PAIRS: Rows = (("g", "x"), ("g", "y"), ("h", "x"))
-CLOSE: tuple[Rows, Rows] = (
-    (*[PAIRS[0]] * 7, *[PAIRS[1]] * 7),
-    (*[PAIRS[0]] * 7, *[PAIRS[1]] * 8),
-)
-"""Two items of one group that change places with one row."""
-
-
-@dataclass(frozen=True)
-class GroupedTop:
-    """The top k of every group, as `top_k(table, k, budget, column="item", by="group")` has it; for audits only.
-
-    Args:
-        budget: What it spends.
-        k: How many items of a group are listed.
-        listed: The public list of groups, or None.
-        capacity: The number of counters.
-    """
-
-    budget: Budget
-    k: int = 1
-    listed: tuple[str, ...] | None = None
-    capacity: int = 2
-
-    @cached_property
-    def mechanism(self) -> Offset:
-        """What draws the noise."""
-        return Offset(self.budget, self.capacity)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised: that of one release."""
-        return self.mechanism.guarantee
-
-    def counted(self, rows: Rows) -> Rows:
-        """The rows that are counted: each once."""
-        return rows
-
-    def named(self, rows: Rows) -> tuple[str, ...] | None:
-        """The groups that are named whether or not they have an item: those of the list."""
-        return self.listed
-
-    def summary(self, rows: Rows) -> tuple[MisraGries, Keys]:
-        """The sketch of the rows, and what makes groups and items of its keys again."""
-        counted, names = self.counted(rows), ["group", "item"]
-        table = {name: pa.array([row[place] for row in counted], pa.string()) for place, name in enumerate(names)}
-        found = events_of(table).rows("item", by=("group",), groups=self.listed)
-        sketch = MisraGries(self.capacity, seed=SEED)
-        found.feed(sketch)
-        assert found.keys is not None
-        return sketch, found.keys
-
-    def release(self, rows: Rows, source: Any) -> Release:
-        """The release of some rows."""
-        sketch, keys = self.summary(rows)
-        drawn = self.mechanism.of_snapshot(sketch, source)
-        return drawn.with_items(keys.items(drawn.item_column), keys.by, keys.groups()).head(self.k)
-
-
-def law_of_groups(top: GroupedTop, rows: Rows, cutoff: float = 1e-6) -> OutputLaw:
-    """The law of what is shown of some rows: the largest k of every group, and the groups that are named."""
-    sketch, keys = top.summary(rows)
-    drawn = release_law(top.mechanism, sketch, cutoff)
-    known: dict[str, Row] = {}
-    named = tuple(sorted(top.named(rows) or ()))
-    mass: dict[Any, float] = {}
-    for output, probability in drawn.mass.items():
-        shown: dict[str, list[tuple[int, str]]] = {}
-        for key, count in output.counts:  # type: ignore[attr-defined]
-            if key not in known:
-                item = keys.items(pa.array([literal_eval(key)], pa.large_binary())).to_pylist()[0]
-                known[key] = item["group"], item["item"]
-            group, name = known[key]
-            shown.setdefault(group, []).append((-count, name))
-        best = tuple((group, *sorted(found)[: top.k]) for group, found in sorted(shown.items()))
-        seen = (best, named, output.offset)  # type: ignore[attr-defined]
-        mass[seen] = mass.get(seen, 0.0) + probability
-    return OutputLaw(mass, drawn.missing)
-
-
-def worst_of(top: GroupedTop, pairs: Sequence[tuple[Rows, Rows]]) -> Divergence:
-    """The largest divergence of neighbours, in both directions, at the epsilon that is claimed."""
-    epsilon, both = top.guarantee.epsilon or 0.0, [way for pair in pairs for way in (pair, pair[::-1])]
-    laws = {rows: law_of_groups(top, rows) for rows in dict.fromkeys(rows for pair in pairs for rows in pair)}
-    found = [divergence(laws[first], laws[second], epsilon) for first, second in both]
-    return Divergence(max(each.lower for each in found), max(each.upper for each in found))
-
-
-class _GroupsAudit(Audit):
-    """The four checks."""
-
-    def structure(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
-        """Different pairs have different keys, and one row more is one count more of one key."""
-        parts = ["", "a", "b", "aa", "ab", "\x00", "a\x00", "\x01\x00\x00\x00"]
-        pairs = list(product(parts, repeat=2))
-        columns = [pa.array(column) for column in zip(*pairs, strict=True)]
-        made = Layout.of(["group", "item"], [column.type for column in columns], 1).keys(columns)
-        same = len(pairs) - len(set(made.to_pylist()))
-        yield Finding("structure", "pairs that share a key", "violations", 0, same, len(pairs))
-        moved = (_keys_moved(mechanism, *pair) for pair in neighbouring_streams(PAIRS, 3 + effort.length))
-        yield largest("structure", "keys that one row changes, by how much", 1, moved)
-
-    def exact(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
-        """The law of what is shown, for short streams and for two items that change places."""
-        pairs = [*neighbouring_streams(PAIRS, 2 + effort.length), CLOSE]
-        found = worst_of(mechanism, pairs)
-        yield Finding("exact", "what is shown of all groups", "delta", mechanism.budget.delta, found.upper, len(pairs))
-
-    def statistical(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
-        """Runs of the compiled release: a group that one row alone has is listed with probability delta."""
-        source = fresh_source()
-        listed = (len(mechanism.release(PAIRS[:1], source)) > 0 for _ in range(effort.runs))
-        yield often("a row alone is listed", mechanism.budget.delta, listed, "delta")
-
-    def coupled(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
-        """With equal noise the order of rows changes nothing; at most k of a group; nothing that nobody has."""
-        data: Rows = (*[PAIRS[0]] * 40, *[PAIRS[2]] * 30)
-        shuffled: Rows = tuple(data[place] for place in np.random.default_rng(1).permutation(len(data)))
-
-        def broken(seed: int) -> int:
-            first, second = (mechanism.release(rows, seeded_source(seed)) for rows in (data, shuffled))
-            more = any(len(found) > mechanism.k for found in first.groups.values())
-            return ({*first.items} != {*second.items}) + (not {*first.items} <= {*data}) + more
-
-        yield violations("coupled", "order of rows, items of nobody, more than k", map(broken, range(4)))
-
-    def twins(self, top: GroupedTop) -> Sequence[Twin]:
-
-        def in_two_groups(self: GroupedTop, rows: Rows) -> Rows:
-            return tuple(pair for group, item in rows for pair in ((group, item), ("h" if group == "g" else "g", item)))
-
-        def k_before_the_noise(self: GroupedTop, rows: Rows) -> Rows:
-            counts, best = Counter(rows), set()
-            for group in {group for group, _ in rows}:
-                pairs = [pair for pair in counts if pair[0] == group]
-                best |= {*sorted(pairs, key=lambda pair: (-counts[pair], pair))[: self.k]}
-            return tuple(pair for pair in rows if pair in best)
-
-        def groups_of_the_data(self: GroupedTop, rows: Rows) -> tuple[str, ...]:
-            return tuple({group for group, _ in rows})
-
-        return (
-            twin(top, "a row in two groups, and a budget for each", counted=in_two_groups),
-            twin(top, "k taken before the noise", counted=k_before_the_noise),
-            twin(top, "the groups of the data named as if they were a public list", named=groups_of_the_data),
-        )
-
-
-def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
-    """How far the counts of keys are apart, summed over the keys: those of the rows themselves, without a sketch."""
-    one, two = (
-        Counter(row for row in top.counted(rows) if top.listed is None or row[0] in top.listed)
-        for rows in (first, second)
-    )
-    return sum(abs(one[key] - two[key]) for key in {*one, *two})
-
-
-row(
-    GroupedTop,
-    lambda: (
-        GroupedTop(Budget(2.0, 0.02)),
-        GroupedTop(Budget(2.0, 0.02), listed=("g", "h", "never")),
-    ),
-    _GroupsAudit(),
-)
-
-
-# ---- person-days -----------------------------------------------------------------------------------------------------
-
-Visit = tuple[str, str, str]
-_EVENING, _MORNING = "2026-11-14T23:59:59Z", "2026-11-15T00:00:00Z"
-_VISITS: tuple[Visit, ...] = tuple(product("uv", (_EVENING, _MORNING), "ab"))
-_NINE = [("u", _MORNING, "i"), *(("u", _EVENING, item) for item in "abcdefgh")]
-
-
-@dataclass(frozen=True)
-class PersonDays:
-    """Pairs of person and day as all questions read them: counted, and one vector each; for audits only."""
-
-    budget: Budget
-    per: str = "1d"
-
-    @cached_property
-    def mechanism(self) -> NoisyCount:
-        """What draws the noise on the number of pairs."""
-        return NoisyCount(self.budget, User(), "people")
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised, about a day of a person."""
-        return replace(self.mechanism.guarantee, unit=User(per=self.per))
-
-    def counted(self, rows: Sequence[Visit]) -> Sequence[Visit]:
-        """The rows that are counted: each once."""
-        return rows
-
-    def keyed(self, rows: Sequence[Visit], period: Any = None) -> list[tuple[Any, str]]:
-        """(pair, item) of every row of the period."""
-        calendar = Calendar(self.per)
-        pairing = Pairing("ts", calendar, None if period is None else calendar.period(period))
-        columns = (pa.array([row[place] for row in self.counted(rows)], pa.string()) for place in range(3))
-        found = events_of(dict(zip(("who", "ts", "item"), columns, strict=True)))
-        read = found.rows("item", user="who", pairing=pairing).owned()
-        return [pair for who, item, _ in read for pair in zip(who.to_pylist(), item.to_pylist(), strict=True)]  # type: ignore[union-attr]
-
-    def sums(self, rows: Sequence[Visit]) -> Any:
-        """The sum of the vectors of all pairs, each of length 1."""
-        pairs, total = [*dict.fromkeys(self.keyed(rows))], np.zeros(9)
-        many = Counter(key for key, _ in pairs)
-        for key, item in pairs:
-            total[ord(item) - ord("a")] += 1.0 / math.sqrt(many[key])
-        return total
-
-    def draw(self, rows: Sequence[Visit], source: RandomSource) -> int:
-        """How many pairs there are, with noise."""
-        return self.mechanism.draw(len({key for key, _ in self.keyed(rows)}), source)
-
-
-def _without_a_day(effort: Effort) -> Iterator[tuple[Sequence[Visit], Sequence[Visit]]]:
-    """All small data, and the same without one day of one person; and somebody with 9 pages, 8 of them on one day."""
-    yield _NINE, _NINE[:1]
-    for size in range(1, 4 + effort.length):
-        for rows in combinations(_VISITS, size):
-            for gone in {visit[:2] for visit in rows}:
-                yield rows, [visit for visit in rows if visit[:2] != gone]
-
-
-class _DaysAudit(ShiftAudit):
-    more = "one day of one person more"
-
-    def neighbours(self, mechanism: PersonDays) -> tuple[Any, Any, Callable[[Any], float]]:
-        return _VISITS, [row for row in _VISITS if row[:2] != ("u", _EVENING)], float
-
-    def structure(self, mechanism: PersonDays, effort: Effort) -> Iterator[Finding]:
-        """How far the sum of the vectors moves, and the number of pairs."""
-        pairs = [*_without_a_day(effort)]
-        far = (float(np.linalg.norm(mechanism.sums(one) - mechanism.sums(two))) / _ROUNDED for one, two in pairs)
-        yield largest("structure", "a day moves the sum of vectors", 1, far)
-        keys = ([len({key for key, _ in mechanism.keyed(rows)}) for rows in pair] for pair in pairs)
-        yield largest("structure", "a day moves the number of pairs", 1, (one - two for one, two in keys))
-
-    def exact(self, mechanism: PersonDays, effort: Effort) -> Iterator[Finding]:
-        """The count behind its noise; vectors behind Gaussian noise lose rho times the square of what they move."""
-        source = ScriptedSource(0)
-        mechanism.draw(_VISITS, source)
-        yield shift_finding(mechanism.budget, source.draws[0], 1, 1)
-        moved = (mechanism.sums(one) - mechanism.sums(two) for one, two in _without_a_day(effort))
-        yield largest(
-            "exact", "vectors behind Gaussian noise", 1, (float(each @ each) / _ROUNDED for each in moved), "rho"
-        )
-
-    def coupled(self, mechanism: PersonDays, effort: Effort) -> Iterator[Finding]:
-        """A release about the second day is the same with and without the first."""
-        pairs = [[[row for row in rows if row[1] == _MORNING], rows] for rows, _ in _without_a_day(effort)]
-        wrong = (mechanism.keyed(one, "2026-11-15") != mechanism.keyed(two, "2026-11-15") for one, two in pairs)
-        yield violations("coupled", "rows of other days change nothing", wrong)
-
-    def twins(self, mechanism: PersonDays) -> Sequence[Twin]:
-        def shared(self: PersonDays, rows: Sequence[Visit], period: Any = None) -> list[tuple[Any, str]]:
-            return [(who, item) for who, _, item in rows]
-
-        def twice(self: PersonDays, rows: Sequence[Visit]) -> Sequence[Visit]:
-            return [(who, day, item) for who, _, item in rows for day in (_EVENING, _MORNING)]
-
-        return (
-            twin(mechanism, "all days of a person share one vector", "structure", keyed=shared),
-            twin(mechanism, "a row counts in two days", "structure", counted=twice),
-        )
-
-
-row(PersonDays, lambda: (PersonDays(_PURE), PersonDays(_RHO)), _DaysAudit())

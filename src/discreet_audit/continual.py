@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, combinations, combinations_with_replacement, product
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,22 +59,12 @@ from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure
 Integers = npt.NDArray[np.int64]
 
 
-class _Given:
-    """A source whose next discrete Gaussians are given."""
-
-    def __init__(self) -> None:
-        self.next: Integers = np.zeros(0, np.int64)
-
-    def discrete_gaussian(self, sigma: Any, size: int) -> Integers:
-        return np.array(self.next)
-
-
 def published_noise(factor: Factor, z: Sequence[int]) -> list[int]:
     """The noises N_1, N_2, ... (in lattice steps) that the shipped recurrence makes of independent z_1, z_2, ..."""
-    state, given, noises = factor.start(1), _Given(), []
+    state, given, noises = factor.start(1), ScriptedSource(), []
     for tick, value in enumerate(z, 1):
-        given.next = np.array([value], np.int64)
-        noises.append(int(factor.advance(state, tick, Fraction(1), cast(RandomSource, given))[0]))
+        given.each = np.array([value], np.int64)
+        noises.append(int(factor.advance(state, tick, Fraction(1), given)[0]))
     return noises
 
 
@@ -83,19 +73,18 @@ def event_shifts(factor: Factor, events: Sequence[int], z: Sequence[int]) -> Int
 
     The l2-norm of a column is what privacy rests on: it must be at most `factor.sensitivity`.
     """
-    given, when = _Given(), np.asarray(events)
-    source = cast(RandomSource, given)
+    given, when = ScriptedSource(), np.asarray(events)
     plain, moved = factor.start(1), factor.start(len(when))
     shifts = np.zeros((len(z), len(when)), np.int64)
     for tick, value in enumerate(z, 1):
-        given.next = np.array([value], np.int64)
-        wanted = factor.advance(plain, tick, Fraction(1), source) - np.where(tick >= when, factor.lattice, 0)
+        given.each = np.array([value], np.int64)
+        wanted = factor.advance(plain, tick, Fraction(1), given) - np.where(tick >= when, factor.lattice, 0)
         # The noise of a tick is its own z and what the ticks before left: learn that with z = 0, then ask for the rest.
-        given.next = np.zeros(len(when), np.int64)
-        left = factor.advance({name: array.copy() for name, array in moved.items()}, tick, Fraction(1), source)
-        given.next = wanted - left
-        factor.advance(moved, tick, Fraction(1), source)
-        shifts[tick - 1] = value - given.next
+        given.each = np.zeros(len(when), np.int64)
+        left = factor.advance({name: array.copy() for name, array in moved.items()}, tick, Fraction(1), given)
+        given.each = wanted - left
+        factor.advance(moved, tick, Fraction(1), given)
+        shifts[tick - 1] = value - given.each
     return shifts
 
 
@@ -226,10 +215,10 @@ def item_shown(tree: Tree, sigma: float, cuts: Sequence[int], count: int, reach:
     """
     z = np.array(list(itertools.product(range(-reach, reach + 1), repeat=len(cuts))), np.int64)
     weight = np.exp(-(z**2) / (2.0 * sigma * sigma)).prod(axis=1)
-    state, given, shown = tree.start(len(z)), _Given(), np.zeros(len(z), bool)
+    state, given, shown = tree.start(len(z)), ScriptedSource(), np.zeros(len(z), bool)
     for tick, cut in enumerate(cuts, 1):
-        given.next = z[:, tick - 1]
-        shown |= count + tree.advance(state, tick, Fraction(1), cast(RandomSource, given)) >= cut
+        given.each = z[:, tick - 1]
+        shown |= count + tree.advance(state, tick, Fraction(1), given) >= cut
     return float(weight[shown].sum() / weight.sum())
 
 

@@ -31,8 +31,8 @@ from discreet.errors import ParameterError
 from discreet.privacy import Unit
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
 
-_ROWS = ("central", "central_questions", "central_moments", "continual", "pan", "multiparty", "papers", "release_noise")
-"""The modules that register rows: one a trust model (three for the central one), what the papers print, and noise."""
+_ROWS = ("central", "central_questions", "central_moments", "continual", "pan", "multiparty", "papers")
+"""The modules that register rows: one a trust model (three for the central one), and what the papers print."""
 
 M = TypeVar("M")
 
@@ -96,7 +96,7 @@ class AuditReport:
 
     mechanism: str
     description: str
-    unit: Unit | None
+    unit: Unit
     epsilon: float | None
     delta: float
     rho: float | None
@@ -161,8 +161,6 @@ class AuditReport:
         """The guarantee in numbers."""
         if self.rho is not None:
             return f"rho={self.rho:g}"
-        if self.epsilon is None:
-            return "its law"
         return f"eps={self.epsilon:g}" + (f", delta={self.delta:.3g}" if self.delta else "")
 
     @property
@@ -178,9 +176,6 @@ class AuditReport:
         if self.lower_bound is not None:
             of = f" of {self.tested_epsilon:.3g}" if self.epsilon is None else ""
             parts.append(f"eps>={max(self.lower_bound, 0.0):.2f}{of}")
-        away = [finding for finding in self.findings if finding.quantity == "standard deviations"]
-        if away:
-            parts.append(f"off by {max(f.measured for f in away):.1f} of {away[0].claimed:.1f} sd")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,7 +184,7 @@ class AuditReport:
         return {
             "mechanism": self.mechanism,
             "description": self.description,
-            "unit": None if self.unit is None else self.unit.to_dict(),
+            "unit": self.unit.to_dict(),
             **{name: _finite(getattr(self, name)) for name in names},
             "epsilon_lower_bound": _finite(self.lower_bound),
             "pairs": self.pairs,
@@ -371,8 +366,8 @@ def register(case: AuditCase[Any]) -> None:
     _CASES[case.mechanism] = case
 
 
-def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
-    """Add a row with the checks and twins of one object, or of the object that a function has for a mechanism."""
+def case(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> AuditCase[M]:
+    """A row with the checks and twins of one object, or of the object that a function has for a mechanism."""
 
     def of(made: M) -> Audit:
         return audit if isinstance(audit, Audit) else audit(made)
@@ -382,7 +377,12 @@ def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | 
 
     members = {name: ask(name) for name in (*KINDS[:-1], "twins", "prepare", "label")}
     kinds = audit.kinds if isinstance(audit, Audit) else KINDS[:-1]
-    register(AuditCase(mechanism, examples, **members, kinds=kinds))
+    return AuditCase(mechanism, examples, **members, kinds=kinds)
+
+
+def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
+    """Add such a row."""
+    register(case(mechanism, examples, audit))
 
 
 def cases() -> Iterator[AuditCase[Any]]:
@@ -428,10 +428,11 @@ def check(mechanism: Any, *, effort: str = "quick") -> AuditReport:
             used: thresholds, scales and the unit are read from it.
         effort: "quick" (seconds) or "full" (minutes).
     """
-    return _audit(case_of(mechanism), mechanism, effort_of(effort))
+    return audit(case_of(mechanism), mechanism, effort_of(effort))
 
 
-def _audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
+def audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
+    """The evidence about one mechanism, by its row."""
     started = time.process_time()
     mechanism = case.prepare(mechanism)
     findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
@@ -480,7 +481,7 @@ def examples(only: Sequence[str] = ()) -> list[tuple[int, int]]:
 def _run_example(place: tuple[int, int], effort: str) -> AuditReport:
     row, position = place
     case = list(cases())[row]
-    return _audit(case, case.examples()[position], effort_of(effort))
+    return audit(case, case.examples()[position], effort_of(effort))
 
 
 def run(

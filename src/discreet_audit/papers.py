@@ -1,8 +1,7 @@
-"""What the papers print: the rows of `discreet.published`, the literal versions, and the corrections in numbers.
+"""What the papers print: the rows of `discreet.published`, and the literal versions that are twins of them.
 
-docs/privacy/corrections.md has the arguments and what each of the literal versions loses. Every number of `corrections`
-comes from an exact law or an exact count, here or in tests/reference/printed.py; nothing is sampled. The literal
-versions are NOT PRIVATE: only the audit uses them, to be caught by it.
+docs/privacy/corrections.md has the arguments, `discreet_audit.corrections` what the literal versions lose. They are
+NOT PRIVATE: only the audit uses them, to be caught by it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import combinations, product
@@ -20,17 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central import Merged, Offset, UserSketch
-from discreet.continual import one_shot
-from discreet.continual.anatomy import Tree
-from discreet.multiparty import Separation, Stream
+from discreet.central._sparse_histogram import gshm_calibration
 from discreet.multiparty.party_seam import Packet
 from discreet.noise import RandomSource
-from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, User
 from discreet.published import (
     ChanMisraGries,
+    GaussianSparseHistogram,
     InnerProductCounter,
     MergedMisraGries,
     MergedMisraGriesStream,
@@ -53,8 +49,7 @@ from discreet_audit.central import (
     shown_by,
 )
 from discreet_audit.closed_forms import NoiseLaw
-from discreet_audit.continual import above_threshold_losses, stop_is_beaten, worst_norm
-from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, case_of, claim, row, twin
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, row, twin
 from discreet_audit.exact import OutputLaw, ScriptedSource, law_of, neighbouring_streams, ratio_loss, worst_pair
 from discreet_audit.multiparty import (
     Input,
@@ -68,16 +63,9 @@ from discreet_audit.multiparty import (
     message_loss,
     neighbours,
     scaled,
-    separation_loss,
     speaking,
-    stream_loss,
     stream_transcript,
     tiny,
-)
-from discreet_audit.pan import (
-    History,
-    models_of,
-    worst_loss,
 )
 from discreet_audit.statistical import proved
 
@@ -114,6 +102,13 @@ def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
     )
 
 
+def noise_for_fewer_counters(mechanism: Any) -> Sequence[Twin]:
+    """[LT] Lemmas 17 and 27 misread: an event as if it moved one counter, a user as if it moved m; all k may move."""
+    items = mechanism.unit.limit if isinstance(mechanism.unit, User) else 1
+    sigma, cut = gshm_calibration(*claim(mechanism), items)
+    return (twin(mechanism, "noise for fewer than k counters", scale=Fraction(sigma), threshold=cut),)
+
+
 # A large delta, so that a cut that is one too low is a large step, and the realistic one.
 _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 _ONE, _THREE = Budget(1.0), Budget(3.0)
@@ -140,6 +135,16 @@ row(
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
     ),
     CounterAudit("space-saving", zeros=True, literal=length_of_the_data),
+)
+_merged, _of_users = (CounterAudit(kind, literal=noise_for_fewer_counters) for kind in ("merged", "users"))
+row(
+    GaussianSparseHistogram,
+    lambda: (
+        GaussianSparseHistogram(_LARGE, capacity=3),
+        GaussianSparseHistogram(_SMALL, capacity=64),
+        GaussianSparseHistogram(_LARGE, capacity=3, unit=User(2)),
+    ),
+    lambda mechanism: _of_users if isinstance(mechanism.unit, User) else _merged,
 )
 row(
     ChanMisraGries,
@@ -561,170 +566,3 @@ row(
     ),
     CounterStreamAudit(),
 )
-
-
-# ---- what the papers' versions lose as printed, beside what ours lose: `discreet audit --corrections` ----------------
-
-LOOKS: list[History] = [("look", "output"), ("output", "look")]
-
-
-@dataclass(frozen=True)
-class Correction:
-    """One claim of a paper, and what it comes to.
-
-    kind "privacy": the literal version loses more than claimed. "misuse": the paper is right, and `literal` is what its
-    result loses where it does not apply. "number": it is private and publishes something else than it says; claimed is
-    the error that was meant to be 0. "waste": it is private and spends more than it has to; then `literal` and `ours`
-    are what is accounted for the same release.
-    """
-
-    where: str
-    what: str
-    kind: str
-    quantity: str
-    claimed: float
-    literal: float
-    ours: float
-
-    @property
-    def place(self) -> str:
-        """Where, and whether it is the paper's fault."""
-        return f"{self.where}, misused" if self.kind == "misuse" else self.where
-
-    @property
-    def caught(self) -> bool:
-        """Whether the literal version is rejected and ours is not."""
-        if self.kind == "waste":
-            return self.ours < self.literal
-        return self.ours <= self.claimed * (1 + 1e-9) + 1e-12 < self.literal
-
-
-def _printed(where: str, what: str, quantity: str, claimed: float, literal: float, ours: float) -> Correction:
-    """A version as printed that has no code here: tests/reference/printed.py has its law, and a test these numbers."""
-    return Correction(where, what, "number" if quantity == "error" else "privacy", quantity, claimed, literal, ours)
-
-
-def _wasted(where: str, what: str, quantity: str, literal: float, ours: float) -> Correction:
-    """A version that is private and accounts for more than it spends."""
-    return Correction(where, what, "waste", quantity, literal, literal, ours)
-
-
-def _of(estimator: Any, frames: list[History] = LOOKS, most: int = 3) -> float:
-    return max(worst_loss(model, frames, most)[0] for model in models_of(estimator, 1))
-
-
-def _pan() -> Iterator[Correction]:
-    eps, few = 0.1, partial(_printed, "[PAN] Figure 3")
-    ours = _of(Density(3, budget=Budget(2 * eps)))
-    rescaled = 3.4233717647227233
-    yield _printed("[PAN] section 3", "density: noise after rescaling", "epsilon", 2 * eps, rescaled, ours)
-    ours, what = _of(CroppedMean(3, 4, budget=Budget(2 * eps))), "cropped mean, t = 4: noise after rescaling"
-    yield _printed("[PAN] Figure 2", what, "epsilon", 2 * eps, rescaled, ours)
-    ladder = HeavyFraction(3, 1, budget=Budget(eps * 4), method="ladder", max_count=4)
-    ours = _of(ladder, LOOKS[:1], 1)
-    yield few("heavy hitters, 3 tables: noise for one", "epsilon", eps * 4, 70.01844225441425, ours)
-    yield few("one interval for all heavy hitters (k = 2, all occur 12 times)", "error", 0, 1.0, 0.0)
-    eps = 0.5
-    ours = _of(ModularIncidence(3, 3, budget=Budget(2 * eps), shift="paper"))
-    what = "modular incidence, k = 3: noise for 1/m"
-    yield _printed("[PAN] Theorem 5.2", what, "epsilon", 2 * eps, 1.5, ours)
-    what = "matrix of i + j in place of i - j (fractions 0.1, 0.6, 0.2, 0.1)"
-    yield _printed("[PAN] Figure 5", what, "error", 0, 0.5, 0.0)
-    ours = _of(_few_primes(1.0), [("look",)], 6)
-    yield _printed("[PAN] Theorem 5.1", "incidence: three counters, one look", "epsilon", 1.0, 3.0, ours)
-    planned = CroppedMean(3, 3, budget=Budget(3 * eps), announced_intrusions=1, output_share=1 / 3)
-    ours = _of(planned, [("announce", "look", "output")], 2)
-    yield _printed("[PAN] section 3", "announced intrusion: counters kept", "epsilon", 3 * eps, math.inf, ours)
-    ours = _of(Density(3, budget=Budget(2 * eps), output_share=0.5), [("look",)])
-    yield _printed("[PAN] section 3", "entries made when an element first comes", "epsilon", eps, math.inf, ours)
-
-
-def _few_primes(epsilon_state: float) -> Incidence:
-    """An estimator of three counters whose primes are few enough to enumerate, with this epsilon for a look."""
-    while True:
-        budget = Budget(2 * epsilon_state)
-        made = Incidence(3, 1, budget=budget, method="primes", max_count=2, primes=3, collision=0.9, output_share=0.5)
-        if math.prod(made.moduli) <= 105:
-            return made
-
-
-def _delta(mechanism: Any) -> float:
-    """The largest exact delta of a mechanism (or of its twin) that the audit finds."""
-    findings = case_of(mechanism).exact(mechanism, QUICK)
-    return max(finding.measured for finding in findings if finding.quantity == "delta")
-
-
-def _twin(mechanism: Any, words: str) -> Any:
-    (twin,) = [twin for twin in case_of(mechanism).twins(mechanism) if words in twin.name]
-    return twin.mechanism
-
-
-def _central() -> Iterator[Correction]:
-    large, small = Budget(1.0, 0.02), Budget(1.0, 1e-9)
-    saving, textbook = PrivateSpaceSaving(large, 3, stream_length=200), TextbookMisraGries(large, capacity=8)
-    rows: list[tuple[str, str, Any, str]] = [
-        ("[SS] Algorithm 3", "cut from the private length", saving, "private length"),
-        ("[LT] Theorem 23", "> for >=: offset release", Offset(small, capacity=256), "one lower"),
-        ("[LT] Theorem 23", "> for >=: 64 counters, Gaussian", Merged(small, capacity=64), "one lower"),
-        ("[LT] section 5.1", "Algorithm 2's threshold, zeros dropped", textbook, "Algorithm 2"),
-        ("[LT] Lemma 17", "merged: noise for one counter of 64", Merged(small, capacity=64), "one counter"),
-        ("[LT] Lemma 27", "users of 8 items: noise for 8 of 64", UserSketch(small, 64, User(8)), "m counters"),
-    ]
-    for where, what, mechanism, words in rows:
-        literal, ours = _delta(_twin(mechanism, words)), _delta(mechanism)
-        # [LT] states the inequality, the threshold for dropped zeros and the number of counters right.
-        kind = "misuse" if where.startswith("[LT]") else "privacy"
-        yield Correction(where, what, kind, "delta", mechanism.guarantee.delta, literal, ours)
-    what = "the printed cut, |X| counts events"
-    yield _printed("[SS] Algorithm 3", what, "delta", 1e-6, 0.710682047485947, 8.890398251847183e-38)
-    what = "gamma = ln(2/delta)/epsilon at epsilon 0.1, delta 0.001, printed as 89.87: off by"
-    yield _printed("[SS] section 4.3", what, "error", 0.0, 13.860975405, 0.0)
-    yield _printed("[SS] Algorithm 5", "cut with + gamma_2, CountSketch", "delta", 1e-6, 1.0, 3.497981386106603e-31)
-    yield _printed("[SS] appendix B", "envelope from the data's F2", "delta", 1e-6, 0.4621171572604719, 0.0)
-    yield _wasted("[SS] appendix B", "cells of 5 rows: l1-sensitivity", "sensitivity", 10.0, 5.0)
-
-
-def _multiparty() -> Iterator[Correction]:
-    where, eps = "[MDP] section 3.3", 2.0
-    protocol = Separation("corrections", Budget(eps), 4, items_per_column=1.0, threshold=1, separation_share=0.5)
-    # A heavy item below the threshold is replaced by a light one above it: all that is released moves.
-    pairs = [*neighbours(4, 2), ((0, 1, 1, 1), (1, 1, 1, 1))]
-    ours = separation_loss(protocol, pairs)
-    wrong = {"heavy and light items in parallel": "parallel", "u - n entries of count 0": "zero entries"}
-    for what, words in wrong.items():
-        literal = separation_loss(_twin(protocol, words), pairs)
-        yield Correction(where, what, "privacy", "epsilon", eps, literal, ours)
-    right, scale = protocol.threshold, float(protocol.separation_scale)
-    assert right is not None
-    tails = [math.exp(-t / scale) / (1 + math.exp(-1 / scale)) for t in (right, right + 1)]
-    what = "P[Z >= T] for P[Z > T]: entries of count 0, too many by this part"
-    yield Correction(where, what, "number", "error", 0.0, tails[0] / tails[1] - 1, 0.0)
-    sketches = MergedMisraGries("corrections", Budget(eps), 4, capacity=2)
-    literal = entries_loss(_twin(sketches, "removed"), 2)[0]
-    what = "Misra-Gries of 2 counters: sensitivity 2"
-    yield Correction("[MDP] section 3.1", what, "privacy", "epsilon", eps, literal, entries_loss(sketches, 2)[0])
-    stream = Stream("corrections", Budget(eps), 5, epoch_steps=2, horizon=9, columns=8)
-    literal = stream_loss(_twin(stream, "log2 m"))[0]
-    what = "blocks of 5 epochs: log2 m levels"
-    yield Correction("[MDP] section 4.1", what, "privacy", "epsilon", eps, literal, stream_loss(stream)[0])
-
-
-def _continual() -> Iterator[Correction]:
-    tree, moved = Tree(7, 2), worst_norm(Tree(7, 2), 1)[0]
-    yield _wasted("[CO] Theorem 1", "tree of 3 levels: l2-sensitivity", "sensitivity", float(tree.levels), moved)
-    each = max(above_threshold_losses(*(NoiseLaw("laplace", scale, 1e-12) for scale in (2, 4))))
-    yield _wasted("[CO] Theorem 4", "one run of AboveThreshold, tau_1 = 1", "epsilon", 2.0, each)
-    yield _wasted("[CO] Theorem 4", "sparseGumb, k = 10, tau = 1", "rho", 12.0, 10.125)
-    limit, delta, scale = 1000, 0.01, Fraction(5)
-    printed = float(scale) * math.log(1 / delta)  # h_(k-bar + 1) + 1 + tau ln(1/delta'), a real number
-    ours_shift = one_shot.gumbel_shift(scale, 2 * delta, limit)
-    beaten = [stop_is_beaten(limit, shift, float(scale)) for shift in (printed, ours_shift)]
-    what = "UnkGumb, k = 1 of 1000: delta 2 k delta'"
-    yield Correction("[CO] Theorem 3", what, "privacy", "delta", 2 * delta, *beaten)
-    what = "epsilon of rho = 0.5 at delta 1e-6"
-    yield _wasted("[CO] Lemma 2.2", what, "epsilon", 5.756521769756932, 4.886554117474313)
-
-
-def corrections() -> list[Correction]:
-    """All of them; a few seconds."""
-    return [*_central(), *_pan(), *_multiparty(), *_continual()]

@@ -19,8 +19,6 @@ HEADINGS = ("mechanism", "unit", "claimed", "exact, lower bound", "pairs tried",
 def unit_words(report: AuditReport) -> str:
     """The unit in a word or two."""
     unit = report.unit
-    if unit is None:
-        return "draw"
     if isinstance(unit, User):
         return "person" if unit.max_items is None else f"user of {unit.max_items}"
     return type(unit).__name__.lower()

@@ -58,7 +58,7 @@ def epsilon_lower_bound(first: tuple[int, int], second: tuple[int, int], delta: 
     return math.log(p / q) if p > 0.0 else -math.inf
 
 
-def _best_cut(first: Scores, second: Scores, delta: float) -> tuple[float, float]:
+def best_cut(first: Scores, second: Scores, delta: float) -> tuple[float, float]:
     """The cuts with the largest bounds: for "score at least" in favour of first, "below" in favour of second."""
     cuts = np.unique(np.concatenate([first, second]))
     if len(cuts) > 64:
@@ -95,7 +95,7 @@ def proved(
 
 def _tested(pilots: tuple[Scores, Scores], scores: tuple[Scores, Scores], delta: float) -> float:
     """The event is chosen on the pilots and tested on the others; wrong with probability 4 FALSE_ALARM at most."""
-    up, down = _best_cut(*pilots, delta)
+    up, down = best_cut(*pilots, delta)
     first, second = scores
     forward = epsilon_lower_bound(
         (int((first >= up).sum()), len(first)), (int((second >= up).sum()), len(second)), delta, FALSE_ALARM

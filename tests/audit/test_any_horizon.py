@@ -44,7 +44,7 @@ def test_unusual_configurations(mechanism, monkeypatch):
 @pytest.mark.parametrize("make", [Buffered, lambda ticks: Tree(ticks, 2)], ids=["blt", "tree"])
 def test_an_event_costs_rho_in_whichever_epoch_it_comes(make):
     """All of it is used; with the whole of rho for the totals, too, it would cost a quarter to three quarters more."""
-    factor, rho = Doubling(make), 0.1
+    factor, rho = Doubling(lambda ticks, share: make(ticks)), 0.1
     sigma = factor.sigma(rho)
     _, cost, pairs = cost_of_an_event(factor, sigma, 1, FAST)
     assert 0.9 * rho < cost <= rho * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_what_is_left_out_of_a_long_epoch_changes_little():
 @pytest.mark.parametrize("tick", [1, 7, 8, 13])
 def test_the_law_of_a_tick_is_what_is_drawn(make, tick):
     """Seeded: 40 000 noises, six standard errors; roundings to whole counts are on the safe side."""
-    factor = Doubling(make)
+    factor = Doubling(lambda ticks, share: make(ticks))
     sigma, source, state = Fraction(3), seeded_source(8), factor.start(40_000)
     noise = [factor.advance(state, t, sigma, source) for t in range(1, tick + 1)][-1]
     for least in (3, 8, 15):

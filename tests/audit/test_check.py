@@ -12,7 +12,6 @@ from discreet import central, published
 from discreet.central import Offset
 from discreet_audit import check, core
 from discreet_audit.core import KINDS, AuditReport, Finding, TwinResult, twin
-from discreet_audit.release_noise import Samplers
 
 FAST = core.Effort("fast", runs=300, large_pairs=60, released_pairs=20, length=-1)
 
@@ -28,7 +27,7 @@ def test_every_example_of_every_row_is_run():
     assert core.examples() == [(row, i) for row, case in enumerate(rows) for i in range(len(case.examples()))]
     for case in rows:
         assert {case.label(made).split(",")[0] for made in case.examples()} == {case.mechanism.__name__}
-        assert case.kinds == (("statistical",) if case.mechanism is Samplers else KINDS[:-1])
+        assert case.kinds == KINDS[:-1]
         assert len(case.twins(case.prepare(case.examples()[0]))) >= 2
 
 

@@ -153,3 +153,21 @@ def test_terminal_codes_in_names_are_not_sent_to_the_terminal(discreet, path):
     """Names are checked when they are made; a payload made elsewhere is shown as JSON, which escapes them."""
     with pytest.raises(dc.ParameterError):
         dc.Ledger(path).grant("\x1b[2J", dc.Budget(1.0))
+
+
+def test_an_account_is_moved_by_command(discreet, tmp_path):
+    old, new = tmp_path / "old.sqlite", tmp_path / "new.sqlite"
+    for command in (("create", "--ledger", new), ("grant", "--ledger", old, "--account", "a", "--epsilon", 1)):
+        assert discreet("ledger", *command).returncode == 0
+    moved = discreet("ledger", "move", "--ledger", old, "--account", "a", "--to", new)
+    assert (moved.returncode, "1 events of account 'a' moved" in moved.stderr) == (0, True)
+    shown = discreet("ledger", "show", "--ledger", old)
+    assert "moved to" in shown.stdout
+    again = discreet("ledger", "grant", "--ledger", old, "--account", "a", "--epsilon", 2)
+    assert again.returncode == 1
+    assert "was moved to" in again.stderr
+    roles = discreet("ledger", "create", "--ledger", new, "--may-charge", "job")
+    assert roles.returncode == 2
+    assert "a file has no roles" in roles.stderr
+    other = discreet("ledger", "show", "--ledger", "mysql://host/db")
+    assert other.returncode == 2

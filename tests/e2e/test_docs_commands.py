@@ -34,14 +34,14 @@ NOT_RUN = {
     "discreet bench": "counts two million items: tests/e2e/test_cli_bench.py",
     "curl ": "needs a running service: tests/service",
 }
+# Servers that a page names and a test has not: that the command knows its options is checked, tests/hosts run the rest.
+ELSEWHERE = re.compile(r"\b(s3|gs|abfs|postgresql|kafka|nats)://")
 KINDS = {  # of blocks, and what is done with them
     "python": "run by tests/unit/test_docs.py",
     "python spark": "run by tests/spark",
     "sh": "run here",
     "js": "run by tests/browser",
     "toml": "checked here by `discreet service check`, or `discreet report --plan`",
-    "nginx": "needs nginx, a name and a certificate",
-    "ini": "needs systemd and a user of its own",
     "text": "what is printed",
 }
 ADDED = {"watch": ["--once"]}  # it would follow its file until it is stopped
@@ -192,7 +192,7 @@ def test_commands_run_in_order(page, tmp_path, monkeypatch):
 def run(line):
     if any(line.startswith(start) for start in NOT_RUN):
         return looks_right(line)
-    if is_a_synopsis(line):
+    if is_a_synopsis(line) or ELSEWHERE.search(line):
         return knows_its_options(line)
     line, _, output = line.partition(" > ")
     program, *words = shlex.split(line)

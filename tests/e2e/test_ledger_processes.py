@@ -2,7 +2,6 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from collections import defaultdict
@@ -19,7 +18,7 @@ import os, sys
 import discreet as dc
 
 path, children = sys.argv[1], int(sys.argv[2])
-warm = dc.Ledger(path + ".warm")                  # load everything once, before forking: a refusal needs most
+warm = dc.Ledger("warm")                          # load everything once, before forking: a refusal needs most
 warm.grant("searches", dc.Budget(0.125))
 try:
     warm.account("searches").charge(dc.Budget(1.0))
@@ -103,12 +102,12 @@ import json, os, random, signal, sys, time
 from datetime import date, timedelta
 import discreet as dc
 
-path, rounds, by_day = sys.argv[1], int(sys.argv[2]), sys.argv[3:] == ["by day"]
+path, other, rounds, by_day = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:] == ["by day"]
 unit = {"unit": dc.User(per="1d")} if by_day else {}
-published = os.open(path + ".published", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+published = os.open("published", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 generator = random.Random(11)
 kills = 0
-warm = dc.Ledger(path + ".warm")                  # load everything once, before forking
+warm = dc.Ledger(other)                           # load everything once, before forking
 warm.grant("searches", dc.Budget(1.0))
 pace = 0.15                                       # at most: a slow disk makes it no longer
 for day in range(5):
@@ -142,51 +141,47 @@ for round in range(rounds):
             os._exit(1)
         children.append(child)
     time.sleep(generator.uniform(0.0, 5 * pace))
-    if not os.path.getsize(path + ".published"):
+    if not os.path.getsize("published"):
         pace *= 1.1                               # slower than it was alone: they get there, too
     for child in children:
         os.kill(child, signal.SIGKILL)
     for child in children:
         status = os.waitpid(child, 0)[1]
         kills += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-print(kills, os.path.getsize(path + ".published") > 0)
+print(kills, os.path.getsize("published") > 0)
 work(0, rounds)
 """
 
 
 @pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "budgets.sqlite")
+def path(new_ledger):
+    return str(new_ledger())
 
 
-def run(script, *arguments):
-    # Accounts are large here, and are warned of.
-    command = [sys.executable, "-W", "ignore:epsilon=", "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+@pytest.fixture
+def run(tmp_path):
+    def start(script, *arguments):
+        # Accounts are large here, and are warned of.
+        command = [sys.executable, "-W", "ignore:epsilon=", "-c", script, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr == ""
+        return done.stdout.splitlines()
+
+    return start
 
 
-def check_file(path):
-    connection = sqlite3.connect(path)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    finally:
-        connection.close()
-
-
-def test_twenty_processes_never_overspend_an_account(path):
+def test_twenty_processes_never_overspend_an_account(path, run):
     dc.Ledger(path).grant("searches", dc.Budget(4.0))
     accepted = [int(line.split()[1]) for line in run(RACE, path, 20)]
     assert len(accepted) == 20
     assert sum(accepted) == 32  # 4.0 / 0.125: all of the budget and not a charge more
     charges = [event for event in dc.Ledger(path).account("searches").history() if event.kind == "charge"]
     assert len(charges) == 32
-    check_file(path)
+    dc.Ledger(path).verify()
 
 
-def test_twenty_processes_never_overspend_a_day(path):
+def test_twenty_processes_never_overspend_a_day(path, run):
     """Another day has the whole grant, whatever was spent about the first."""
     ledger, day = dc.Ledger(path), dc.User(per="1d")
     ledger.grant("searches", dc.Budget(4.0), unit=day)
@@ -198,7 +193,7 @@ def test_twenty_processes_never_overspend_a_day(path):
     ledger.verify()
 
 
-def test_processes_with_one_charge_id_publish_one_release(path):
+def test_processes_with_one_charge_id_publish_one_release(path, run):
     ledger = dc.Ledger(path)
     ledger.grant("searches", dc.Budget(1.0))
     releases = run(SAME_ID, path, 12)
@@ -207,7 +202,7 @@ def test_processes_with_one_charge_id_publish_one_release(path):
     assert [event.kind for event in ledger.history()] == ["grant", "charge", "release"]
 
 
-def test_copies_of_a_state_publish_one_version_of_every_step(path):
+def test_copies_of_a_state_publish_one_version_of_every_step(path, run):
     ledger = dc.Ledger(path)
     ledger.grant("searches", dc.Budget(1.0))
     ledger.account("searches").begin("stream", dc.Budget(1.0))
@@ -222,7 +217,7 @@ def test_copies_of_a_state_publish_one_version_of_every_step(path):
     assert all({event.details["token"]} == published[event.details["number"]] for event in steps)
 
 
-def test_processes_may_race_to_make_the_ledger(path):
+def test_processes_may_race_to_make_the_ledger(path, run):
     script = """
 import os, sys
 import discreet as dc
@@ -241,13 +236,13 @@ sys.exit(max(os.waitpid(-1, 0)[1] for _ in range(12)) != 0)
 
 
 @pytest.mark.parametrize(("rounds", "by_day"), [(110, False), (30, True)])
-def test_kill_nine_never_publishes_what_was_not_charged(path, tmp_path, rounds, by_day):
+def test_kill_nine_never_publishes_what_was_not_charged(path, new_ledger, run, tmp_path, rounds, by_day):
     """Two kills a round at random moments of grant, charge, store and publish; of person-days, each day by itself."""
-    assert run(KILL, path, rounds, *(["by day"] if by_day else [])) == [f"{2 * rounds} True"]
-    check_file(path)
+    assert run(KILL, path, new_ledger(), rounds, *(["by day"] if by_day else [])) == [f"{2 * rounds} True"]
+    dc.Ledger(path).verify()
     ledger = dc.Ledger(path)
     ids = defaultdict(set)
-    with open(path + ".published") as file:
+    with open(tmp_path / "published") as file:
         for line in file:
             charge_id, release = json.loads(line)
             ids[charge_id].add(release)

@@ -8,14 +8,13 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.reference.groups import CLOSE, GROUPS, PAIRS, GroupedTop, worst_of
+from tests.reference.neighbours import neighbouring_streams
 
 import discreet as dc
 from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.summaries.people import LENGTH
-from discreet_audit.central_questions import CLOSE, PAIRS, GroupedTop, worst_of
-from discreet_audit.core import case_of
-from discreet_audit.exact import neighbouring_streams
 
 BUDGET = dc.Budget(2.0, 0.02)
 STREAMS = [*neighbouring_streams(PAIRS, 2), CLOSE]
@@ -31,7 +30,7 @@ def test_all_groups_together_cost_one_release(k, listed):
 @pytest.mark.parametrize("listed", [None, ("g", "h")])
 def test_what_must_not_be_done_costs_more(listed):
     top = GroupedTop(BUDGET, 1, listed)
-    for broken in case_of(top).twins(top):
+    for broken in GROUPS.twins(top):
         assert worst_of(broken.mechanism, STREAMS).lower > BUDGET.delta, broken.name
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.reference.neighbours import neighbouring_streams
 from tests.reference.oracles import HashedRows, ListedCounts
 from tests.reference.sabotage import half_the_noise, sabotaged
 
 import discreet as dc
 from discreet.published import OracleHeavyHitters, TrackedOracle
-from discreet_audit.exact import neighbouring_streams, worst_divergence
+from discreet_audit.exact import worst_divergence
 
 ITEMS = range(4)
 

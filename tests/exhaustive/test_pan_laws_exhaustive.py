@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from tests.reference import printed
 
 import discreet as dc
 from discreet.pan.responses import ONE, Response
 from discreet.pan.window import Window
+from discreet_audit import corrections as printed
 from discreet_audit import pan
 from discreet_audit.pan import Model, bit_cell, joint_law, models_of, worst_loss
 

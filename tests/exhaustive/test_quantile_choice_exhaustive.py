@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.reference.naive_laws import quantile_choice_law
 
 import discreet as dc
 from discreet.central import Grid, QuantileChoice
@@ -23,39 +23,15 @@ def spread(found, bins, parts):
 
 
 def defined(mechanism, found):
-    """The law, written down again: the middle share first, each half on its own side."""
-    bins, parts, h = mechanism.grid.bins, mechanism.parts, mechanism.height
-    line, shares = spread(found, bins, parts), [Fraction(str(share)) for share in mechanism.quantiles]
+    """The law, written down again, with the epsilon of a level by its definition."""
+    shares = [Fraction(str(share)) for share in mechanism.quantiles]
     levels = math.ceil(math.log2(len(shares) + 1))
     if mechanism.budget.rho is None:
         e = 0.75 * mechanism.budget.epsilon / levels
     else:
         e = math.sqrt(8 * 0.75 * mechanism.budget.rho / levels)
-
-    def law(asked, low, high, start, end):
-        """{chosen parts of the asked shares: probability} for the parts from start to end."""
-        if not asked:
-            return {(): 1.0}
-        middle = len(asked) // 2
-        q = (asked[middle] - low) / (high - low)
-        n, found = sum(line[start:end]), {}
-        weights = {}
-        for p in range(start, end):
-            off = abs(sum(line[start:p]) - q * n)
-            if len(asked) == 1:  # the distance of the whole bin
-                a, b = max(p - p % parts, start), min(p - p % parts + parts, end)
-                off = max(sum(line[start:a]) - q * n, q * n - sum(line[start:b]), 0)
-            weights[p] = math.exp(-e * float(off) / (2 * float(max(q, 1 - q)) * h))
-        for p, weight in weights.items() or {start: 1.0}.items():
-            chance = weight / (sum(weights.values()) or 1.0)
-            left = law(asked[:middle], low, asked[middle], start, p)
-            right = law(asked[middle + 1 :], asked[middle], high, p, end)
-            for (one, c1), (two, c2) in itertools.product(left.items(), right.items()):
-                key = (*one, p, *two)
-                found[key] = found.get(key, 0.0) + chance * c1 * c2
-        return found
-
-    return law(shares, Fraction(0), Fraction(1), 0, bins * parts)
+    line = spread(found, mechanism.grid.bins, mechanism.parts)
+    return quantile_choice_law(line, shares, e, mechanism.height, mechanism.parts)
 
 
 CASES = [

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from tests.reference.neighbours import neighbouring_streams
 
 import discreet as dc
 from discreet.central import ShardedOffset
 from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet_audit.central import RowShards, by_rows, half_the_noise, signature
-from discreet_audit.exact import neighbouring_streams, worst_divergence
+from discreet_audit.exact import worst_divergence
 
 SEED = 7
 UNIVERSE = [

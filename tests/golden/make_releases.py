@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked
 from discreet.releases.error_model import ErrorModel, Noise, Scaling
 
 HERE = Path(__file__).with_name("releases")

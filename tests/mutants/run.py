@@ -2,17 +2,20 @@
 
     python tests/mutants/run.py            # all; `make mutants`
     python tests/mutants/run.py pan kernel # those whose name or file contains one of the words
+    python tests/mutants/run.py --sample 10 --seed 1   # so many of them, by chance; `.ci/run`
     python tests/mutants/run.py --list
 
 A copy of the sources, an environment that imports the copy and not the installed package, and the build of the kernels
-are made under out/mutants. The tests of a change must pass on the copy without it, or there is no score. A change whose
-old text is not found exactly once is an error: the code has moved, and the set has to follow it.
+are made under out/mutants. The tests that notice a change must pass on the copy without it, or there is no score. A
+change whose old text is not found exactly once is an error: the code has moved, and the set has to follow it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -23,22 +26,29 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.mutants.mutants import MUTANTS, Mutant
+from tests.mutants.rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT = 900
+TIMEOUT = 240
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only those whose name or file contains one of these")
     parser.add_argument("--list", action="store_true", help="say what there is and stop")
+    parser.add_argument("--sample", type=int, help="so many of them, by chance, none of the kernels or the audit")
+    parser.add_argument("--seed", default="1", help="of the sample: a day, a commit")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutants", help="where the copy is made")
     given = parser.parse_args()
-    chosen = [m for m in MUTANTS if not given.words or any(w in m.name or w in m.file for w in given.words)]
+    everything = [*MUTANTS, *ROOMS]
+    chosen = [m for m in everything if not given.words or any(w in m.name or w in m.file for w in given.words)]
     if given.list:
         for mutant in chosen:
             print(f"{mutant.file}: {mutant.name}")
         return 0
+    if given.sample is not None:
+        quick = [m for m in chosen if m.quick]
+        chosen = random.Random(given.seed).sample(quick, min(given.sample, len(quick)))
     stale = [m for m in chosen if (ROOT / m.file).read_text().count(m.old) != 1 or m.old == m.new]
     if stale:
         for mutant in stale:
@@ -69,14 +79,14 @@ class Bench:
     def __init__(self, out: Path) -> None:
         self.tree, self.build, self.venv = out / "tree", out / "build", out / "venv"
         self.python = self.venv / "bin" / "python"
-        self.passed: set[tuple[str, ...]] = set()
+        self.passed: set[str] = set()
         self.changed_kernels = False
 
     def prepare(self, build: bool) -> None:
         """Copy, and take the native module as it is installed, or build it if kernels will be changed."""
         if self.tree.exists():
             shutil.rmtree(self.tree)
-        for name in ("src", "cpp", "tests", "docs", "examples"):
+        for name in ("src", "cpp", "tests", "docs", "examples", "clients"):
             # Times are kept: what did not change since the last run is not compiled again.
             shutil.copytree(ROOT / name, self.tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
@@ -113,13 +123,6 @@ class Bench:
 
     def notices(self, mutant: Mutant) -> bool:
         """Whether tests that pass without the change fail with it; the copy is as before afterwards."""
-        if mutant.tests not in self.passed:
-            if self.changed_kernels:
-                self.compile()
-                self.changed_kernels = False
-            if code := self.run(mutant.tests):
-                raise SystemExit(f"{' '.join(mutant.tests)} fails without any change (exit code {code}): no score")
-            self.passed.add(mutant.tests)
         path = self.tree / mutant.file
         before = path.read_text()
         path.write_text(before.replace(mutant.old, mutant.new))
@@ -127,36 +130,43 @@ class Bench:
             if mutant.native:
                 self.changed_kernels = True
                 self.compile()
-            return self.run(("-x", *mutant.tests)) != 0
+            failed = self.failed(mutant.tests)
         finally:
             path.write_text(before)
+        if self.changed_kernels:
+            self.compile()
+            self.changed_kernels = False
+        again = tuple(each for each in failed if each not in self.passed)
+        if again and self.failed(again):
+            raise SystemExit(f"{' '.join(again)} fails without any change: no score")
+        self.passed.update(again)
+        return bool(failed)
 
-    def run(self, arguments: tuple[str, ...]) -> int:
-        """The exit code of pytest, or of the audit, in the copy. A change that hangs them is noticed, too."""
+    def failed(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """What fails in the copy: tests, or the audit. A change that hangs them is noticed, too."""
         at = arguments.index("audit") if "audit" in arguments else len(arguments)
         tests, words = arguments[:at], arguments[at:]
-        if any(each.startswith("tests/") for each in tests):
-            code = self.ends([str(self.python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+        if tests:
+            flags = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            code, out = self.ends([str(self.python), "-B", "-m", "pytest", *flags, *tests])
             if code not in (0, 1, 2):  # an error of pytest, a wrong argument, no tests
-                raise SystemExit(f"pytest cannot run {' '.join(tests)}: exit code {code}")
+                raise SystemExit(f"pytest cannot run {' '.join(tests)}: exit code {code}\n{out}")
             if code:
-                return code
-        if not words:
-            return 0
+                names = re.findall(r"^(?:FAILED|ERROR) ([^\s\[]+)", out, re.MULTILINE)
+                return tuple(names) or tests
         # An audit that ends in any error has noticed.
-        return self.ends(
-            [str(self.python), "-B", "-c", "from discreet.cli import main; main()", *words, "--quick", "-q"]
-        )
+        command = [str(self.python), "-B", "-c", "from discreet.cli import main; main()", *words, "--quick", "-q"]
+        return words if words and self.ends(command)[0] else ()
 
-    def ends(self, command: list[str]) -> int:
-        """The exit code of a command in the copy."""
+    def ends(self, command: list[str]) -> tuple[int, str]:
+        """The exit code and the words of a command in the copy."""
         try:
-            done = subprocess.run(command, cwd=self.tree, capture_output=True, timeout=TIMEOUT, check=False)
+            done = subprocess.run(
+                command, cwd=self.tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False
+            )
         except subprocess.TimeoutExpired:
-            return 1
-        if done.returncode not in (0, 1, 2):
-            sys.stderr.buffer.write(done.stdout + done.stderr)
-        return done.returncode
+            return 1, ""
+        return done.returncode, done.stdout.decode(errors="replace")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,13 @@ from discreet.central import (
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import seeded_source, system_source
-from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
+from discreet.published import (
+    ChanMisraGries,
+    GaussianSparseHistogram,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    TextbookMisraGries,
+)
 
 APPROXIMATE = dc.Budget(1.0, 1e-3)
 PURE = dc.Budget(1.0)
@@ -100,6 +106,8 @@ CASES = {
     "textbook, paper": case(TextbookMisraGries, dc.MisraGries, calibration="paper", stream_length=20_000),
     "merged": case(Merged, dc.MisraGries, stream_length=20_000),
     "user": case(UserSketch, user_sketch, unit=dc.User(1), users=True),
+    "gaussian sparse": case(GaussianSparseHistogram, dc.MisraGries, stream_length=20_000),
+    "gaussian sparse, users": case(GaussianSparseHistogram, user_sketch, unit=dc.User(1), users=True),
     "stability": case(Stability, exact_counts),
     "stability, gaussian": case(Stability, exact_counts, noise="gaussian"),
     "stability, few": case(Stability, exact_counts, max_distinct=500),
@@ -114,6 +122,7 @@ CASES = {
     "summed, universe": case(Summed, dc.MisraGries, PURE, sketches=3, parts=3, universe=UNIVERSE, stream_length=20_000),
     "space saving": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length=20_000),
     "space saving, paper": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length=20_000, calibration="paper"),
+    "space saving, heavy": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length=20_000, heavier_than=20),
     "space saving, noisy": case(PrivateSpaceSaving, dc.SpaceSaving, stream_length="noisy"),
     "count min": case(CountMinHeavyHitters, count_min, **SMALL),
     "count min, laplace": case(CountMinHeavyHitters, count_min, **SMALL, noise="laplace", stream_length=20_000),
@@ -125,7 +134,7 @@ CASES = {
 
 
 def all_mechanisms():
-    offered = [getattr(package, name) for package in (central, published) for name in package.__all__]
+    offered = [getattr(package, name) for package in (central, published) for name in package._WHERE]
     return {kind for kind in offered if inspect.isclass(kind) and issubclass(kind, Mechanism)}
 
 

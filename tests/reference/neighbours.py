@@ -131,3 +131,11 @@ class Pair:
 def directions(pairs: set[Signature]) -> Iterator[Signature]:
     """Every pair and its reverse."""
     return itertools.chain(sorted(pairs, key=repr), (swapped(pair) for pair in sorted(pairs, key=repr)))
+
+
+def neighbouring_streams(universe: Any, longest: int, removed: int = 1) -> Iterator[tuple[Any, Any]]:
+    """Every stream of at most `longest` events with each different stream that lacks `removed` of them."""
+    for length in range(removed, longest + 1):
+        for stream in itertools.product(universe, repeat=length):
+            places = itertools.combinations(range(length), length - removed)
+            yield from {(stream, tuple(stream[place] for place in kept)) for kept in places}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from tests.service.conftest import STREAMS, Running
 
 from discreet.service import journal
+from discreet.service.log import LogLines
 from discreet.service.runtime import Service
 
 
@@ -86,3 +88,21 @@ def test_what_repeats_is_said_once_a_minute(running: Running, monkeypatch: pytes
         "stream visits: ticks 2 to 4 are out",
         "stream visits refused requests: bad rows",
     ]
+
+
+def test_the_same_as_json(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_SAY_SECONDS", 0.0)
+    caplog.set_level(logging.INFO, "discreet.service")
+    running = Running(tmp_path, {"searches": STREAMS["searches"]})
+    running.start()
+    running.send("searches", [*rows(731), {"SECRET": 1}])
+    running.pass_ticks(2)
+    running.stop()
+    logging.getLogger("discreet.service").warning("a sentence of {braces} alone")
+    lines = [json.loads(LogLines().format(record)) for record in caplog.records]
+    told = [{key: value for key, value in line.items() if key not in ("time", "message", "ends")} for line in lines]
+    assert {"level": "info", "event": "ticks", "stream": "searches", "first": 1, "last": 2} in told
+    assert {"level": "info", "event": "refused", "stream": "searches", "reasons": ["bad rows"]} in told
+    assert told[-1] == {"level": "warning", "event": "message"}
+    assert [line["message"] for line in lines] == [record.getMessage() for record in caplog.records]
+    assert "731" not in json.dumps(lines)

@@ -1,7 +1,8 @@
 """Nothing that was audited is lost: every configuration, its kinds of checks, and every twin that must be caught.
 
 `tests/golden/audit.json` has them by name, with the checks and the exact figures of each configuration. A configuration
-that is added is added there; one that is a test now stands under "moved", with the test that has it. The names are
+that is added is added there; samplers, which are tests, stand under "moved". What is no mechanism of its own (groups,
+person-days, the noise of whole releases) has its rows in tests/reference, and is audited here. The names are
 compared without running anything; figures are compared where they take little time, the others by `make audit`.
 """
 
@@ -10,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.reference.groups import GROUPS
+from tests.reference.person_days import PERSON_DAYS
+from tests.reference.sampler import RELEASE_NOISE
 from tests.reference.sampler_laws import groups
 
 from discreet_audit import core
@@ -24,7 +28,8 @@ def named(case):
     return package + case.mechanism.__name__
 
 
-CASES = {named(case): case for case in core.cases()}
+OF_TESTS = (GROUPS, PERSON_DAYS, RELEASE_NOISE)
+CASES = {named(case): case for case in (*core.cases(), *OF_TESTS)}
 QUICKLY = [entry for entry in GOLDEN["configurations"] if entry["quickly"]]
 
 
@@ -34,7 +39,7 @@ def of(name):
 
 def test_the_rows_are_those_recorded():
     assert {*CASES} == {entry["row"] for entry in GOLDEN["configurations"]}
-    assert len(GOLDEN["configurations"]) == 168
+    assert len(GOLDEN["configurations"]) == 171
     assert sum(len(entry["twins"]) for entry in GOLDEN["configurations"]) == GOLDEN["twins"]
 
 
@@ -46,6 +51,18 @@ def test_configurations_checks_and_twins_are_those_recorded(name):
         twins = sorted(twin.name for twin in case.twins(made))
         found.append((case.label(made), made.guarantee.mechanism, list(case.kinds), twins))
     assert found == [(entry["label"], entry["claim"], entry["kinds"], sorted(entry["twins"])) for entry in of(name)]
+
+
+@pytest.mark.system_noise
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [(case, place) for case in OF_TESTS for place in range(len(case.examples()))],
+    ids=lambda each: getattr(each, "mechanism", type(each)).__name__,
+)
+def test_the_rows_of_tests_pass_and_their_twins_are_caught(case, place):
+    """All others are run by `discreet audit --quick`. Draws are the system's; a false alarm has less than 1e-7."""
+    report = core.audit(case, case.examples()[place], core.QUICK)
+    assert report.passed, (report.findings, report.twins)
 
 
 def test_what_was_moved_is_where_it_is_said_to_be():

@@ -1,7 +1,7 @@
 """What the compiled samplers draw on this machine has the law that is claimed; what is a little off fails.
 
 The draws are of the system's source. A right sampler fails one of these tests with probability below 1e-7 in all, and
-a twin is missed with 1e-7. The noise of whole releases is a row of the audit (`discreet_audit.release_noise`).
+a twin is missed with 1e-7.
 """
 
 import dataclasses
@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from tests.reference.sampler import REJECT, RELEASE_NOISE, draws_needed
 from tests.reference.sampler_laws import groups
 
 from discreet.central import Mechanism
 from discreet.noise import laws, source
 from discreet_audit import core
-from discreet_audit.release_noise import REJECT, Samplers, draws_needed
 
 GROUPS = {group.name: group for group in groups()}
 
@@ -37,8 +37,7 @@ def test_what_is_one_percent_off_or_spoilt_is_caught(name):
 
 def test_the_chance_of_a_false_alarm():
     """What docs/audit.md states: fewer than 400 tests of 1e-10 each, with those of whole releases."""
-    (row,) = [case for case in core.cases() if case.mechanism is Samplers]
-    assert sum(4 * len(group.members) for group in (*GROUPS.values(), *row.examples())) < 400
+    assert sum(4 * len(group.members) for group in (*GROUPS.values(), *RELEASE_NOISE.examples())) < 400
     assert 2 * stats.norm.sf(6.47) <= REJECT * 1.01
 
 

@@ -18,7 +18,7 @@ import pytest
 import discreet as dc
 from discreet.central import ChosenDistinct, CreditedDistinct, NoisyCount, UniverseHistogram
 from discreet.central._additive import additive_noise
-from discreet.central.credited_distinct import credited
+from discreet.central.credited_distinct import _by_flow, credited
 from discreet.errors import DataError, IncompatibleSummaryError, LedgerError, ParameterError
 from discreet.noise import seeded_source
 
@@ -175,6 +175,17 @@ def test_credits_are_a_largest_matching(most):
     for people in product(sets[::2], repeat=3):
         pairs = np.array([(p, v) for p, values in enumerate(people) for v in values], np.int64).reshape(-1, 2)
         assert mechanism.count_of(*pairs.T) == by_trying(people, most)
+
+
+def test_what_is_decided_at_once_is_part_of_a_largest_matching():
+    random = np.random.default_rng(4)
+    for _ in range(300):
+        people, values = random.integers(0, 12, random.integers(1, 60)), random.integers(0, random.integers(1, 40), 60)
+        people, values = np.unique([people, values[: len(people)]], axis=1)
+        for most in (1, 2, 3, 50):
+            assert credited(people, values, most) == _by_flow(people, values, np.full(12, most))
+    cycle = np.repeat(np.arange(5), 2), (np.arange(10) + 1) // 2 % 5  # nothing is decided at once
+    assert [credited(*cycle, most) for most in (1, 2)] == [5, 5]
 
 
 def test_one_person_with_many_values_counts_for_m():
@@ -364,3 +375,24 @@ def test_a_flow_credits_what_a_matching_of_copies_does():
         people, values = random.integers(0, 40, 300), random.integers(0, 200, 300)
         copies = (np.concatenate([people + 40 * copy for copy in range(most)]), np.tile(values, most))
         assert credited(people, values, most) == credited(*copies, 1)
+
+
+@pytest.mark.parametrize(("budget", "scale"), [(dc.Budget(0.5), 6), (dc.Budget.zcdp(0.5), 3**0.5)])
+def test_the_noise_of_a_histogram_of_people_is_for_all_of_their_items(budget, scale):
+    """The scale itself: at the budgets of other tests no noise would be seen, whatever its scale."""
+    three = UniverseHistogram(budget, range(10), dc.User(), max_items=3)
+    assert float(three.scale) == pytest.approx(scale, rel=1e-9)
+    assert UniverseHistogram(budget, range(10)).scale < three.scale
+    few = UniverseHistogram(budget, range(2), dc.User(), max_items=3)  # nobody has more items than there are
+    assert float(few.scale) < scale
+
+
+@pytest.mark.parametrize("user", [None, "who"])
+def test_what_is_published_has_noise_of_the_scale_that_is_stated(user):
+    """Of a thousand counts of 0 at epsilon 0.1: mean of squares within 6 deviations of 2 m^2/epsilon^2."""
+    people = {} if user is None else {"user": user, "max_items": 2}
+    empty = pa.table({"what": pa.array([], pa.int64()), "who": pa.array([], pa.int64())})
+    found = dc.histogram(empty, dc.Budget(0.1), column="what", universe=1000, **people)
+    variance = 2 * (10 * (1 if user is None else 2)) ** 2
+    squares = np.square(found.counts.astype(float))
+    assert abs(squares.mean() - variance) < 6 * variance * (5 / 1000) ** 0.5

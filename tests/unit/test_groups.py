@@ -309,3 +309,12 @@ def test_categories_that_nobody_has_are_no_groups():
     frame = TABLE.to_pandas()
     frame["country"] = pd.Categorical(frame["country"], ["de", "es", "fr", "it"])
     assert list(dc.top_k(frame, 1, BUDGET, column="url", by="country").groups) == ["de", "fr"]
+
+
+def test_one_bad_time_shifts_nothing_beside_it():
+    """A row without a time is left out, one of a group that is not listed too; all others stay where they are."""
+    rows = {"ts": ["2026-01-01"] * 400 + ["no time"] + ["2026-01-01"] * 700, "where": ["a"] * 400 + ["b"] + ["c"] * 700}
+    table = pa.table(rows)
+    listed = [("2026-01-01", "a"), ("2026-01-01", "b")]
+    found = dc.count(table, dc.Budget(19.0), by="where", every="1d", time="ts", groups=listed)
+    assert [round(value) for *_, value, _, _ in found] == [400, 0]

@@ -56,6 +56,21 @@ def test_every_script_is_below_a_screen_and_says_what_the_paper_says():
         assert "figure.says(" in text or "against_bytes(" in text
 
 
+def test_a_false_positive_that_never_came_has_an_infinite_error():
+    """[MDP] section 5.2: else a method that lists only such items would look best."""
+    code = (
+        "import sys; sys.path.insert(0, 'papers'); from shared import Panel, quality\n"
+        "counts = {1: 50, 2: 5}\n"
+        "for found in ({1: 50.0}, {1: 50.0, 2: 10.0}, {1: 50.0, 3: 9.0}):\n"
+        "    print(quality(found, counts, 0.5, 55)['false error'])\n"
+        "panel = Panel('a', 'x', 'y')\n"
+        "panel.add('b', 1, [1.0, float('inf')]); panel.add('b', 2, [float('nan'), 3.0]); print(panel.mean('b', 1))\n"
+        "print(panel.mean('b', 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.0", "1.0", "inf", "inf", "3.0"]
+
+
 def test_a_script_draws_counts_and_keeps_its_word(tmp_path):
     """One without randomness; and where a sentence does not hold the script fails."""
     done = subprocess.run(

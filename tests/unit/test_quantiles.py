@@ -19,7 +19,9 @@ from discreet.central import Grid, QuantileChoice, QuantileTree, StepGrid
 from discreet.central._quantiles import VOTE, votes_of
 from discreet.central._tree import RangeTree, best_tree
 from discreet.central.quantile_choice import Found
+from discreet.engines.amounts import Amounts
 from discreet.errors import CorruptStateError, DataError, LedgerError, NotPublishedError, ParameterError
+from discreet.events.tables import events_of
 from discreet.noise import seeded_source
 from discreet.questions.quantiles import mechanism_for
 
@@ -450,3 +452,46 @@ def test_the_bin_of_a_value_is_the_one_that_a_search_finds(low, high, bins):
     )  # fmt: skip
     found = np.searchsorted(grid.edges[1:-1], np.clip(values, low, high), side="right")
     assert (grid.places(values) == found).all()
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_intervals_of_several_quantiles_hold_together(budget):
+    """Each of n may fail with a chance of beta/n: its ends are those of one quantile at that confidence."""
+    shares, grid = (0.1, 0.3, 0.5, 0.7, 0.9), Grid(0, 1000, bins=256)
+    together = QuantileTree(budget, grid, shares)
+    left = 100.0 * np.arange(together.leaves + 1)  # so many that intervals end inside
+    lower, upper = together.intervals(left, float(left[-1]))
+    for place, share in enumerate(shares):
+        alone = QuantileTree(budget, grid, (share,), confidence=1 - 0.05 / len(shares))
+        (low,), (high,) = alone.intervals(left, float(left[-1]))
+        assert (lower[place], upper[place]) == (low, high)
+        ((low,), (high,)) = QuantileTree(budget, grid, (share,)).intervals(left, float(left[-1]))
+        assert lower[place] <= low
+        assert high <= upper[place]
+        assert together.reach(share, 0.01).max() > together.reach(share, 0.05).max()
+
+
+@pytest.mark.parametrize("user", [None, "who"])
+def test_values_that_are_no_numbers_and_rows_of_nobody_are_left_out(user):
+    nobody = "x" * 5000  # longer than an id may be
+    table = pa.table(
+        {
+            "n": pa.array([float("nan")] * 500 + [90.0] * 400 + [5.0] * 600, pa.float64()),
+            "who": [f"a{i}" for i in range(900)] + [nobody if user else f"b{i}" for i in range(600)],
+        }
+    )
+    if user is None:
+        table = table.slice(0, 900)
+    found = dc.quantiles(table, SURE, [0.02, 0.5], column="n", range=(0, 100), **({"user": user} if user else {}))
+    assert all(85 < row.value < 95 for row in found)
+
+
+def test_people_of_two_parts_of_the_data_are_different_people():
+    """As Spark adds them up: each part numbers its people from 0."""
+    first, second = (
+        Amounts(events_of(pa.table({"n": [1.0, 2.0], "who": names})).rows("n", user="who", numbers=True), np.int32)
+        for names in (["a", "b"], ["c", "c"])
+    )
+    both = first + second
+    assert both.people.tolist() == [0, 1, 2, 2]
+    assert both.places.tolist() == [1, 2, 1, 2]

@@ -196,3 +196,32 @@ def test_a_charge_id_stands_for_how_many_items_of_a_person_count(ledger, name):
     other = dc.UserMisraGries(64, 3, oversized="sample")
     with pytest.raises(dc.ChargeConflictError, match="unit"):
         dc.release(other, BUDGET, unit=dc.User(3), ledger=ledger.account("a"), charge_id="sketch")
+
+
+@pytest.mark.parametrize("word", ["where", "user", "nulls", "bad_rows"])
+def test_a_charge_id_stands_for_every_word_of_a_count(ledger, word):
+    """Another condition is another count: the one before would be the answer to a question nobody asked."""
+    said = {"where": ("ms < 50", "ms < 99"), "user": (None, "who"), "nulls": ("error", "skip")}
+    before, now = said.get(word, ("skip", "error"))
+    dc.count(TABLE, PURE, **{word: before}, ledger=ledger.account("a"), charge_id="c")
+    with pytest.raises(dc.ChargeConflictError, match=f"{word} was"):
+        dc.count(Gone(), PURE, **{word: now}, ledger=ledger.account("a"), charge_id="c")
+
+
+def test_a_charge_id_stands_for_its_files(ledger, tmp_path):
+    pay = {"ledger": ledger.account("a"), "charge_id": "c"}
+    for name in ("monday.csv", "tuesday.csv"):
+        (tmp_path / name).write_text("what\na\nb\n")
+    dc.count(dc.read(tmp_path / "monday.csv"), PURE, **pay)
+    with pytest.raises(dc.ChargeConflictError, match="files"):
+        dc.count(dc.read(tmp_path / "tuesday.csv"), PURE, **pay)
+
+
+def test_an_account_that_cannot_pay_is_known_before_anything_is_read(ledger):
+    def batches():
+        raise AssertionError("the data were read")
+        yield
+
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    with pytest.raises(dc.BudgetExceededError):
+        dc.count(reader, dc.Budget(1000.0), ledger=ledger.account("a"))

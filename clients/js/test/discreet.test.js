@@ -13,7 +13,7 @@ test("the same bytes as Python, from the same words", async () => {
   for (const { description, items, number, words, message } of golden) {
     const round = await Round.from(description);
     assert.equal(hex(round.encode(items.map(item), BigInt(number), { words })), message, `${description} ${number}`);
-    assert.throws(() => round.encode(items.map(item), BigInt(number), { words: words.slice(1, -1) }), DiscreetError);
+    assert.throws(() => round.encode(items.map(item), BigInt(number), { words: words.slice(0, -1) }), DiscreetError);
   }
 });
 
@@ -54,6 +54,26 @@ test("numbers are random where none is given, and below 2**63", () => {
   const round = new Round(yesNo);
   const seen = new Set(Array.from({ length: 500 }, () => hex(round.encode("yes").subarray(20, 28))));
   assert.equal(seen.size, 500);
+});
+
+test("all randomness is that of crypto", () => {
+  const [random, values] = [Math.random, crypto.getRandomValues];
+  let asked = 0;
+  Math.random = () => assert.fail("Math.random was asked");
+  crypto.getRandomValues = (array) => {
+    asked += array.length;
+    return values.call(crypto, array);
+  };
+  try {
+    for (const description of [yesNo, sketch, { ...yesNo, protocol: "LocalHashing" }]) {
+      asked = 0;
+      new Round(description).encode(description === sketch ? "a" : "yes", 1);
+      assert.ok(asked > 0, description.protocol);
+    }
+  } finally {
+    Math.random = random;
+    crypto.getRandomValues = values;
+  }
 });
 
 // Failure probability: 20,000 draws, six standard deviations on either side: below 1e-8.

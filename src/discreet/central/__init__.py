@@ -1,6 +1,7 @@
 """Trusted curator, one published result.
 
-Names are loaded on first use: a release needs one mechanism of many.
+`__all__` has the mechanisms that a summary is released by; those that questions choose are here, too. Names are loaded
+on first use: a release needs one mechanism of many.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.central._base import Mechanism
-    from discreet.central.bad_share import BadShare
-    from discreet.central.chosen_distinct import ChosenDistinct
-    from discreet.central.credited_distinct import CreditedDistinct
+    from discreet.central.bad_share import BadShare as BadShare
+    from discreet.central.chosen_distinct import ChosenDistinct as ChosenDistinct
+    from discreet.central.credited_distinct import CreditedDistinct as CreditedDistinct
     from discreet.central.merged_counters import Merged
-    from discreet.central.noisy_count import NoisyCount
+    from discreet.central.noisy_count import NoisyCount as NoisyCount
     from discreet.central.offset import Offset
-    from discreet.central.person_moments import PersonMoments
-    from discreet.central.quantile_choice import QuantileChoice
-    from discreet.central.quantile_grid import Grid, StepGrid
-    from discreet.central.quantile_tree import QuantileTree
+    from discreet.central.person_moments import PersonMoments as PersonMoments
+    from discreet.central.quantile_choice import QuantileChoice as QuantileChoice
+    from discreet.central.quantile_grid import Grid as Grid
+    from discreet.central.quantile_grid import StepGrid as StepGrid
+    from discreet.central.quantile_tree import QuantileTree as QuantileTree
     from discreet.central.reduced_misra_gries import ReducedMisraGries
-    from discreet.central.row_moments import RowMoments
-    from discreet.central.sharded_offset import ShardedOffset
+    from discreet.central.row_moments import RowMoments as RowMoments
+    from discreet.central.sharded_offset import ShardedOffset as ShardedOffset
     from discreet.central.sketch_heavy_hitters import CountMinHeavyHitters, CountSketchHeavyHitters
     from discreet.central.stability import Stability
     from discreet.central.summed_entries import Summed
-    from discreet.central.universe_histogram import UniverseHistogram
+    from discreet.central.universe_histogram import UniverseHistogram as UniverseHistogram
     from discreet.central.untrusted_merge import merge_releases
     from discreet.central.user_sketch import UserSketch
-    from discreet.events.universe import Universe
+    from discreet.events.universe import Universe as Universe
 
 _WHERE = {
     "BadShare": "central.bad_share",
@@ -59,27 +61,14 @@ _WHERE = {
 }
 
 __all__ = [
-    "BadShare",
-    "ChosenDistinct",
     "CountMinHeavyHitters",
     "CountSketchHeavyHitters",
-    "CreditedDistinct",
-    "Grid",
     "Mechanism",
     "Merged",
-    "NoisyCount",
     "Offset",
-    "PersonMoments",
-    "QuantileChoice",
-    "QuantileTree",
     "ReducedMisraGries",
-    "RowMoments",
-    "ShardedOffset",
     "Stability",
-    "StepGrid",
     "Summed",
-    "Universe",
-    "UniverseHistogram",
     "UserSketch",
     "merge_releases",
 ]

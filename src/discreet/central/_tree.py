@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -130,7 +130,7 @@ def best_tree(bins: int, budget: Budget, height: int) -> tuple[RangeTree, Noise]
         while branching**levels < bins:
             levels += 1
         tree = RangeTree(branching, levels)
-        noise = additive_noise(budget, levels, height, tree.nodes)
+        noise = replace(additive_noise(budget, levels, height), draws=tree.nodes)
         boundaries = np.unique(np.linspace(0, bins, min(bins + 1, _TRIED)).astype(np.int64))
         squares, _ = tree.noises(boundaries, 0.5)
         error = float(squares.mean()) * noise.variance

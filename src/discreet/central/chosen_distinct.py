@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.central._additive import A_PERSON, additive_noise
-from discreet.central.credited_distinct import CreditedDistinct, credited
+from discreet.central.credited_distinct import CreditedDistinct, credited_in_turn
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Guarantee, Unit, User
@@ -90,13 +90,7 @@ class ChosenDistinct:
 
     def count_of(self, people: Numbers, values: Numbers) -> dict[int, int]:
         """For every m how many values can be credited. NOT private."""
-        different = len(np.unique(values))
-        found: dict[int, int] = {}
-        for most in self.CANDIDATES:
-            # Where all are credited, more of them cannot be.
-            done = most > 1 and found[most // 2] == different
-            found[most] = different if done else credited(people, values, most)
-        return found
+        return credited_in_turn(people, values, self.CANDIDATES)
 
     def scores(self, found: Mapping[int, int]) -> npt.NDArray[np.int64]:
         """The score of each candidate, in steps; one person moves each by at most `STEPS`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,9 @@ from discreet.central.noisy_count import NoisyCount
 from discreet.errors import ParameterError
 from discreet.privacy import Unit, User
 from discreet.privacy.checks import whole_number
+from discreet.summaries.people import Counts, each_once
 
-__all__ = ["CreditedDistinct", "credited"]
+__all__ = ["CreditedDistinct", "credited", "credited_in_turn"]
 
 Numbers = npt.NDArray[np.integer[Any]]
 
@@ -73,20 +75,73 @@ class CreditedDistinct(NoisyCount):
 
 def credited(people: Numbers, values: Numbers, most: int) -> int:
     """How many values can be credited, each to one of the people who have it, at most so many to each. NOT private."""
-    if not len(people):
-        return 0
+    return credited_in_turn(people, values, (most,))[most]
+
+
+def credited_in_turn(people: Numbers, values: Numbers, several: Sequence[int]) -> dict[int, int]:
+    """The same for several numbers in ascending order; where all values are credited, more of them cannot be."""
+    found: dict[int, int] = {}
+    pairs = each_once(people.astype(np.int64) << 32 | values.astype(np.int64))  # numbers are below 2^31
+    owners, owned = pairs >> 32, pairs & 0xFFFFFFFF
+    different = int(np.count_nonzero(np.bincount(owned))) if len(owned) else 0
+    taken = 0
+    for most in several:
+        # Whoever has room for all of their values has it for every larger number.
+        more, owners, owned = _taken_in_full(owners, owned, np.full(_size(owners), most, np.int64))
+        taken += more
+        found[most] = taken + _largest(owners, owned, most)
+        if found[most] == different:
+            return found | dict.fromkeys((each for each in several if each > most), different)
+    return found
+
+
+def _size(numbers: Counts) -> int:
+    return int(numbers.max(initial=-1)) + 1
+
+
+def _taken_in_full(people: Counts, values: Counts, room: Counts) -> tuple[int, Counts, Counts]:
+    """How many values those can take who have room for all that they have, and the pairs of the other values."""
+    easy = (np.bincount(people, minlength=len(room)) <= room)[people]
+    theirs = np.zeros(_size(values), np.bool_)
+    theirs[values[easy]] = True
+    left = ~theirs[values]
+    return int(np.count_nonzero(theirs)), people[left], values[left]
+
+
+def _largest(people: Counts, values: Counts, most: int) -> int:
+    """The size of a largest matching of different pairs in which a person has room for `most` values.
+
+    Two kinds of values can be decided at once, and in most data nothing is left then. Whoever has room for all of their
+    values takes them: from any largest matching, moving these values here makes one of the same size. A value that one
+    person alone has is theirs while there is room: a largest matching without it has another value there instead.
+    """
+    taken, room = 0, np.full(_size(people), most, np.int64)
+    while len(people):
+        before = len(people)
+        more, people, values = _taken_in_full(people, values, room)
+        alone = (np.bincount(values) == 1)[values]
+        if len(people) == before and not alone.any():
+            return taken + _by_flow(people, values, room)
+        credits = np.minimum(np.bincount(people[alone], minlength=len(room)), room)
+        taken, room = taken + more + int(credits.sum()), room - credits
+        left = ~alone & (room > 0)[people]
+        people, values = people[left], values[left]
+    return taken
+
+
+def _by_flow(people: Counts, values: Counts, room: Counts) -> int:
+    """The same by a flow: from a source to people, as much as they have room for, to their values, each 1 to a sink."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching, maximum_flow
 
-    many, different = int(people.max()) + 1, int(values.max()) + 1
-    who, what = np.divmod(np.unique(people.astype(np.int64) * different + values), different)
-    if most == 1:
-        has = csr_array((np.ones(len(who), np.int8), (who, what)), shape=(many, different))
+    who, people = np.unique(people, return_inverse=True)
+    what, values = np.unique(values, return_inverse=True)
+    many, different = len(who), len(what)
+    if (room[who] == 1).all():
+        has = csr_array((np.ones(len(people), np.int8), (people, values)), shape=(many, different))
         return int(np.count_nonzero(maximum_bipartite_matching(has, perm_type="column") >= 0))
-    # A flow from a source to people, at most `most` to each, to their values, and from each value 1 to a sink.
     source, sink = many + different, many + different + 1
-    start = np.concatenate([np.full(many, source), who, many + np.arange(different)])
-    end = np.concatenate([np.arange(many), many + what, np.full(different, sink)])
-    room = np.ones(len(start), np.int32)
-    room[:many] = min(most, different)
-    return int(maximum_flow(csr_array((room, (start, end)), shape=(sink + 1, sink + 1)), source, sink).flow_value)
+    start = np.concatenate([np.full(many, source), people, many + np.arange(different)])
+    end = np.concatenate([np.arange(many), many + values, np.full(different, sink)])
+    through = np.concatenate([np.minimum(room[who], different), np.ones(len(people) + different)]).astype(np.int32)
+    return int(maximum_flow(csr_array((through, (start, end)), shape=(sink + 1, sink + 1)), source, sink).flow_value)

@@ -22,6 +22,7 @@ from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease
+from discreet.summaries.people import each_once
 
 __all__ = ["ChosenParts", "Found", "QuantileChoice", "ShareChoice"]
 
@@ -121,7 +122,7 @@ class _Line:
         first = np.searchsorted(self._bins, start // self.parts)
         last = np.searchsorted(self._bins, -(-end // self.parts))
         held = self._bins[first:last] * self.parts
-        return np.unique(np.clip(np.concatenate([[start, end], held, held + self.parts]), start, end))
+        return each_once(np.clip(np.concatenate([[start, end], held, held + self.parts]), start, end))
 
     def parts_at(self, amounts: npt.NDArray[np.float64]) -> Counts:
         """About where these amounts lie to the left."""
@@ -237,9 +238,15 @@ class QuantileChoice(QuantileMechanism):
             people: For people: whose row it is, a number from 0 on.
             rows: How many rows each person has in all, where these are those of one group: all of them share the votes.
         """
-        if self.max_rows is None or people is None or not len(places):
-            bins, masses = np.unique(places.astype(np.int64), return_counts=True)
-            return Found(bins, masses.astype(np.int64)) if self.max_rows is None else Found(bins[:0], masses[:0])
+        if self.max_rows is not None and (people is None or not len(places)):
+            return Found(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        if people is None or self.max_rows is None:
+            if self.grid.bins > MOST_BINS:
+                bins, masses = np.unique(places.astype(np.int64), return_counts=True)
+                return Found(bins, masses.astype(np.int64))
+            every = np.bincount(places, minlength=self.grid.bins).astype(np.int64)
+            bins = np.flatnonzero(every)
+            return Found(bins, every[bins])
         if self.grid.bins > MOST_BINS:
             bins, place = np.unique(places.astype(np.int64), return_inverse=True)
         else:  # which can be listed, and need not be sorted
@@ -298,7 +305,7 @@ class QuantileChoice(QuantileMechanism):
         edges = line.edges(node.start, node.end)
         if not node.is_leaf:  # scores that fall or rise within a bin: cut it where they have changed by about 1
             steps = line.parts_at(wanted + np.arange(-_NEAR, _NEAR + 1) / rate)
-            edges = np.unique(np.clip(np.concatenate([edges, steps, steps + 1]), node.start, node.end))
+            edges = each_once(np.clip(np.concatenate([edges, steps, steps + 1]), node.start, node.end))
         left = line.nearly_left(edges)
         last = left[1:] if node.is_leaf else line.nearly_left(edges[1:] - 1)
         off = np.maximum(np.maximum(left[:-1] - wanted, wanted - last), 0.0)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet import _native
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
 
@@ -93,19 +94,12 @@ class Grid:
 
     def places(self, values: Numbers) -> npt.NDArray[Any]:
         """The bin of each value, cut to the range first. Which one depends on the value alone."""
-        cut, edges = np.clip(values, self.low, self.high), self.edges
         if self.scale != "linear":
-            return np.searchsorted(edges[1:-1], cut, side="right").astype(np.int32)
-        # About where it is, off by one at most; only what is not between the edges of its bin then is searched for.
-        with np.errstate(all="ignore"):
-            guess = ((cut - self.low) * (self.bins / np.float64(self.high - self.low))).astype(np.int64)
-        guess = np.clip(guess, 0, self.bins - 1)
-        guess -= cut < edges[guess]
-        guess += (cut >= edges[guess + 1]) & (guess < self.bins - 1)
-        wrong = ~((edges[guess] <= cut) & ((cut < edges[guess + 1]) | (guess == self.bins - 1)))
-        if wrong.any():
-            guess[wrong] = np.searchsorted(edges[1:-1], cut[wrong], side="right")
-        return np.asarray(guess, np.int32)
+            cut = np.clip(values, self.low, self.high)
+            return np.searchsorted(self.edges[1:-1], cut, side="right").astype(np.int32)
+        found = np.empty(len(values), np.int32)
+        _native.grid_places(np.ascontiguousarray(values, np.float64), self.edges, found)
+        return found
 
     def lower(self, place: int) -> Bound:
         """The least value of a bin."""

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -37,6 +38,7 @@ _COMMANDS = (
     "plan",
     "watch",
     "explain",
+    "init",
     "audit",
     "bench",
     "ledger",
@@ -45,7 +47,7 @@ _COMMANDS = (
     "service",
     "completion",
 )
-_WITHOUT_MATRICES = (*_QUESTIONS, "report", "plan", "explain", "ledger", "completion")
+_WITHOUT_MATRICES = (*_QUESTIONS, "report", "plan", "explain", "init", "ledger", "completion")
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -91,7 +93,9 @@ def main() -> None:
     except Interrupted:  # one that came when nearly everything was over
         code = _interrupted()
         no_more_interrupts()
-    AtomicFile.remove_left()
+    for file in AtomicFile.left:  # whose removal an interrupt hit
+        with suppress(OSError):
+            file.unlink()
     # All is written and closed. Python would look through what was imported three times more before it lets go of it.
     # DuckDB counts at the end what was not let go of, and prints a report of leaks: with it, Python does look.
     if "duckdb" not in sys.modules:

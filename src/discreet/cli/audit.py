@@ -7,6 +7,7 @@ import math
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,31 +23,51 @@ __all__ = ["audit"]
 @click.command()
 @options.takes(
     options.Argument(
-        "mechanisms", "Only classes whose name contains one of these words.", nargs=-1, metavar="[MECHANISM...]"
+        "words",
+        "Only classes whose name contains one of these words; with --canaries, your command.",
+        nargs=-1,
+        metavar="[MECHANISM...]",
     ),
     flag("--full/--quick", "Many more runs and pairs (minutes), or under a minute.", default=False),
     option("--report", "Write a report with plots: out.md or out.html.", options.PATH),
     option("--jobs", "Processes; by default the processors, at most 4.", click.IntRange(1)),
     flag("--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."),
+    option("--canaries", "Instead: test the command after -- with this many made-up people.", click.IntRange(1)),
+    option("--data", "--canaries: CSV file to put them into a copy of; by default nobody else is there.", options.PATH),
+    option("--column", "--canaries: column of the items.", metavar="NAME"),
+    options.USER,
+    option("--crowd", "--canaries: how many others have each canary's item.", click.IntRange(0), default=0),
+    option("--runs", "--canaries: one canary, and this many releases with and without it.", click.IntRange(20)),
+    option("--confidence", "--canaries: of the bound.", float, default=0.95),
+    *options.budget.parameters,  # what the command claims
 )
 @options.text_format()
 @options.quiet
 def audit(
-    mechanisms: tuple[str, ...],
+    words: tuple[str, ...],
     full: bool,
     report: Path | None,
     jobs: int | None,
     corrections: bool,
     as_json: bool,
+    canaries: int | None,
+    **tested: Any,
 ) -> None:
     """Audit every mechanism on the compiled code.
 
     Exhaustively, exactly, statistically, and with sabotaged twins.
 
-    Nothing is read and nothing is spent. Exit code 1 if a claim does not hold or a sabotaged twin goes unnoticed.
+    Nothing is read and nothing is spent, except with --canaries, which runs your command. Exit code 1 if a claim does
+    not hold or a sabotaged twin goes unnoticed.
     """
+    if canaries is not None:
+        if corrections or report is not None or full:
+            raise ParameterError("--canaries cannot be combined with --corrections, --full or --report")
+        return _test_command(words, canaries, as_json, **tested)
+    if tested["column"] is not None or tested["data"] is not None:
+        raise ParameterError("--column and --data need --canaries, which tests a command of yours")
     if corrections:
-        if mechanisms or report is not None or full:
+        if words or report is not None or full:
             raise ParameterError("--corrections takes no mechanisms, no --full and no --report")
         return _show_corrections(as_json)
     if report is not None and report.suffix not in (".md", ".html"):
@@ -60,7 +81,7 @@ def audit(
     effort = "full" if full else "quick"
     with ExitStack() as cleanup:
         file = cleanup.enter_context(AtomicFile(report)) if report is not None else None  # before the long run
-        reports = run(effort=effort, only=mechanisms, jobs=jobs, progress=progress)
+        reports = run(effort=effort, only=words, jobs=jobs, progress=progress)
         if report is not None and file is not None:
             text = markdown_report(reports, effort, report) if report.suffix == ".md" else html_report(reports, effort)
             file.write(text.encode())
@@ -76,8 +97,39 @@ def audit(
         raise click.exceptions.Exit(1)
 
 
+def _test_command(
+    command: tuple[str, ...],
+    number: int,
+    as_json: bool,
+    *,
+    data: Path | None,
+    column: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    **how: Any,
+) -> None:
+    """An empirical lower bound on the epsilon of a command."""
+    from discreet.privacy import Budget
+    from discreet_audit.pipeline_canaries import canaries, command_pipeline, table_of_csv
+
+    if column is None or (epsilon is None) == (rho is None) or not command:
+        raise ParameterError(
+            "--canaries needs --column, what is claimed (--epsilon and --delta, or --rho), and after -- the command, "
+            "with {data} in place of its file"
+        )
+    claim = Budget(epsilon or 0.0, delta or 0.0) if rho is None else Budget.zcdp(rho)
+    if how["runs"] is not None and number != 1:
+        raise ParameterError("--runs tests one canary: give --canaries 1")
+    table = None if data is None else table_of_csv(data)
+    found = canaries(command_pipeline(command), table, claim, column=column, number=number, **how)
+    print(json.dumps(found.to_dict()) if as_json else found)
+    if not found.passed:
+        raise click.exceptions.Exit(1)
+
+
 def _show_corrections(as_json: bool) -> None:
-    from discreet_audit.papers import corrections
+    from discreet_audit.corrections import corrections
 
     found = corrections()
     if as_json:

@@ -16,12 +16,25 @@ from discreet.errors import DataError, DiscreetError, ParameterError
 __all__ = ["explain"]
 
 
-@click.command()
+class _OrCommand(click.Command):
+    """Takes the name and the arguments of another command as they are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from discreet.cli.question_commands import QUESTIONS
+
+        if args and args[0] in QUESTIONS and not Path(args[0]).is_file():
+            ctx.obj, args = args, args[:1]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_OrCommand)
+@click.pass_obj
 @takes(
     Argument(
         "release",
-        "A release in JSON, or ticks of `watch` (the last one); '-' is standard input.",
-        metavar="RELEASE.json",
+        "A release in JSON, or ticks of `watch` (the last one); '-' is standard input. Or a command, to see what it "
+        "would cost before it runs: `discreet explain top FILE --column q --epsilon 1`.",
+        metavar="RELEASE.json|COMMAND",
     ),
     flag("--sheet", "One sheet to sign off the release, with boxes for what only a person can confirm."),
     flag("--registry", "Write the entry for the public registry of deployments, in YAML."),
@@ -31,18 +44,25 @@ __all__ = ["explain"]
     options.ACCOUNT,
 )
 def explain(
+    command: list[str] | None,
     release: str,
     sheet: bool,
     registry: bool,
     data: str | None,
     period: str | None,
-    ledger: Path | None,
+    ledger: Path | str | None,
     account: str | None,
 ) -> None:
-    """Explain what a release promises.
+    """Explain what a release promises, or what a command would cost.
 
     What it protects, against whom, and what its epsilon means; or a sheet to sign, or an entry for the public registry.
+    Of a command: whom it hides, what it costs and how exact it would be. It does not run, and nothing is spent.
     """
+    if command is not None:
+        from discreet.cli.question_commands import previewed
+
+        print("\n".join(previewed(command[0], command[1:])))
+        return
     if sheet and registry:
         raise ParameterError("give either --sheet or --registry")
     if (data or period) and not (sheet or registry):
@@ -84,7 +104,7 @@ def _read(release: str) -> dict[str, Any]:
     return dict(told)
 
 
-def _paid(told: dict[str, Any], ledger: Path, account: str) -> dict[str, Any]:
+def _paid(told: dict[str, Any], ledger: Path | str, account: str) -> dict[str, Any]:
     """The account, what all of its releases have spent of what was granted, and the charge of this one."""
     from discreet.privacy.ledger import Ledger
     from discreet.releases import Release

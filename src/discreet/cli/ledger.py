@@ -28,23 +28,24 @@ def ledger() -> None:
     """Budgets: grant them, see what is left, see what was spent."""
 
 
-def _open(ledger: Path) -> Ledger:
+def _open(ledger: Path | str) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
     return Ledger(ledger)
 
 
 _opened = options.gathers(
-    "opened", _open, option("--ledger", "The ledger that keeps the budget.", options.PATH, required=True)
+    "opened",
+    _open,
+    option("--ledger", options.LEDGER.help or "", options.LEDGER_PLACE, required=True),
 )
 _account = options.takes(options.ACCOUNT)
+_one_account = options.takes(option("--account", options.ACCOUNT.help or "", required=True))
 
 
 @ledger.command()
 @_opened
-@options.takes(
-    option("--account", "The account's name: it stands for a set of people, not for a data set.", required=True)
-)
+@_one_account
 @options.budget
 @options.takes(
     option(
@@ -129,6 +130,7 @@ def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) ->
 def _accounting(one: Statement) -> str:
     terms = [one.limit.how] if one.adaptive else []
     terms += [f"until {one.limit.until}"] if one.limit.until else []
+    terms += [f"moved to {one.limit.moved}"] if one.limit.moved else []
     terms += [f"renews after {one.limit.renews}"] if one.limit.renews else []
     return one.accounting + (f" ({', '.join(terms)})" if terms else "")
 
@@ -227,3 +229,37 @@ def backup(opened: Ledger, output: Path) -> None:
     still exists: it has forgotten what was charged since.
     """
     note(f"{opened.backup(output)} events copied to {output}")
+
+
+@ledger.command()
+@_opened
+@options.takes(
+    option("--may-charge", "A role of the database that may charge, and not grant; repeatable.", multiple=True),
+    option("--may-read", "A role of the database that may look; repeatable.", multiple=True),
+)
+def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...]) -> None:
+    """Make a ledger, and give roles of its database their rights.
+
+    The ledger has no accounts yet. One that exists stays as it is, and the roles have to exist. A grant makes a ledger,
+    too: this is for the rights.
+    """
+    opened.create(may_charge=may_charge, may_read=may_read)
+    note(f"{opened!r} is there")
+
+
+@ledger.command()
+@_opened
+@_one_account
+@options.takes(
+    option("--to", "The ledger that gets it: a file, or postgresql://...", options.LEDGER_PLACE, required=True),
+)
+def move(opened: Ledger, account: str, to: Path | str) -> None:
+    """Move an account to another ledger.
+
+    With its whole history. The account that is left is closed for ever. Refused while a charge waits for its release.
+    If the command is interrupted, give it again.
+    """
+    from discreet.privacy.ledger.transfer import move
+
+    target = _open(to)
+    note(f"{move(account, opened, target)} events of account {account!r} moved to {target!r}, and verified there")

@@ -47,7 +47,29 @@ class _PathLater(click.Path):
         return Path(value)
 
 
+class _PathOrUrl(_PathLater):
+    """The same, or the URL of a file in a store."""
+
+    def coerce_path_result(self, value: Any) -> Any:
+        from discreet.events.inputs import scheme_of
+
+        if scheme_of(str(value)) is None:
+            return super().coerce_path_result(value)
+        from discreet.events.stores import Url
+
+        return Url(value)
+
+
+class _LedgerPlace(_PathLater):
+    """A file, or the address of a server."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, str) and "://" in value else super().convert(value, param, ctx)
+
+
 PATH = _PathLater()
+PATH_OR_URL = _PathOrUrl()
+LEDGER_PLACE = _LedgerPlace()
 
 
 def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:
@@ -118,10 +140,11 @@ _SECTIONS = {
         "encoding",
         "delimiter",
         "quote",
-        "no_header",
+        "header",
         "nulls",
         "bad_rows",
         "max_bad",
+        "endpoint",
         "sql",
         "lookup",
         "on",
@@ -319,13 +342,6 @@ ENDS = (
 )
 
 
-def period_of(period: str | None, first: str | None, last: str | None) -> str | tuple[str, str] | None:
-    """What --period, or --from and --until, say."""
-    if (first is None) != (last is None) or (first is not None and period is not None):
-        raise ParameterError("give --period, or both --from and --until")
-    return period if first is None or last is None else (first, last)
-
-
 def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
     """The value of an option that is given once: click would take the last of several."""
     if len(values) > 1:
@@ -333,9 +349,7 @@ def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]
     return values[0] if values else None
 
 
-_COLUMN = "Column of the items; by default the only one."
-COLUMN = option("--column", _COLUMN, multiple=True, callback=only_one)
-COLUMNS = option("--column columns", _COLUMN, multiple=True)
+COLUMNS = option("--column columns", "Column of the items; by default the only one.", multiple=True)
 USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
 INPUT_FORMAT = option(
     "--input-format",
@@ -343,7 +357,12 @@ INPUT_FORMAT = option(
     "baskets (lines of items with blanks between them, one a person); by default the file tells.",
 )
 CELLS = (
-    flag("--no-header", "csv and tsv: there is no header line; columns are named by their numbers, 1 for the first."),
+    flag(
+        "--no-header header",
+        "csv and tsv: there is no header line; columns are named by their numbers, 1 for the first.",
+        flag_value=False,
+        default=True,
+    ),
     option("--delimiter", "csv and tsv: what is between cells, one character, 'tab' or 'space'."),
     option("--quote", "csv and tsv: what is around cells with a delimiter inside, one character (\"), or 'none'."),
 )
@@ -362,20 +381,26 @@ WHOLE = flag(
 )
 
 
+ENDPOINT = option(
+    "--endpoint", "Where s3://, gs:// and abfs:// are, if not at their usual place: a URL.", metavar="URL"
+)
 SQL = option("--sql", "Read the result of a query, of which each row comes from one row of the input.", metavar="SQL")
-READING = {
-    "input_format": INPUT_FORMAT,
-    "no_header": CELLS[0],
-    "delimiter": CELLS[1],
-    "quote": CELLS[2],
-    "encoding": ENCODING,
-    "sql": SQL,
-    "rows_of_the_result_are_the_events": WHOLE,
-}
-"""How the files of a question are read."""
+READING = {"format": INPUT_FORMAT, **{str(each.name): each for each in (*CELLS, ENCODING, ENDPOINT, SQL, WHOLE)}}
+"""How the files of a question are read, by the arguments of `questions.data.read`."""
 
 SELDOM = frozenset(
-    {"rho", "nulls", "quote", "sql", "rows_of_the_result_are_the_events", "confidence", "from", "until", "triples"}
+    {
+        "rho",
+        "nulls",
+        "quote",
+        "endpoint",
+        "sql",
+        "rows_of_the_result_are_the_events",
+        "confidence",
+        "from",
+        "until",
+        "triples",
+    }
 )
 """Options that only --help-all shows."""
 
@@ -387,15 +412,6 @@ def condition_of(where: str | None) -> Query | None:
     from discreet.engines import sql
 
     return sql.where(where)
-
-
-def dialect_of(no_header: bool = False, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:
-    """How cells are written, where the options say anything about it."""
-    if not no_header and delimiter is None and quote is None:
-        return None
-    from discreet.events.text import Dialect
-
-    return Dialect(delimiter, '"' if quote is None else quote or "none", not no_header)
 
 
 BAD_ROWS = option(
@@ -414,15 +430,10 @@ def universe(what: str, more: str = "") -> click.Option:
 def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
     """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
 
-    def make(
-        no_header: bool,
-        delimiter: str | None,
-        quote: str | None,
-        where: str | None,
-        bad_rows: str = "error",
-        **values: Any,
-    ) -> Source:
-        dialect = dialect_of(no_header, delimiter, quote)
+    def make(where: str | None, bad_rows: str = "error", **values: Any) -> Source:
+        from discreet.events.text import dialect_of
+
+        dialect = dialect_of(*(values.pop(str(each.name)) for each in CELLS))
         return Source(bad_rows=bad_rows, dialect=dialect, query=condition_of(where), **values)
 
     return gathers(
@@ -471,56 +482,59 @@ budget = gathers(
 
 
 class Paying:
-    """Who pays: an account of a ledger, or nobody."""
+    """Who pays: here nobody. `ledger` and `given_id` are as they were given."""
 
-    def __init__(self, ledger: Path | None, account: str | None, charge_id: str | None = None) -> None:
-        if (ledger is None) != (account is None):
-            raise ParameterError("--ledger and --account go together")
-        if ledger is None and charge_id is not None:
-            raise ParameterError("--charge-id needs --ledger and --account")
+    ledger: Path | str | None = None
+    given_id: str | None = None
+    payer: Account | None = None
+    charge_id: str | None = None
+
+
+class _ByAccount(Paying):
+    """An account of a ledger pays, which is opened when it is asked for."""
+
+    def __init__(self, ledger: Path | str, account: str, charge_id: str | None) -> None:
         self.ledger, self._account, self.given_id = ledger, account, charge_id
 
     @functools.cached_property
-    def payer(self) -> Account | None:
+    def payer(self) -> Account:  # type: ignore[override]
         """The account."""
-        if self.ledger is None or self._account is None:
-            return None
         from discreet.privacy.ledger import Ledger, one_connection
 
+        assert self.ledger is not None
         click.get_current_context().with_resource(one_connection())  # until the command has ended
         return Ledger(self.ledger).account(self._account)
 
-    def name(self, charge_id: str | None) -> None:
-        """Call the charge so, where no other name was given and somebody pays."""
-        if self.ledger is not None and self.given_id is None:
-            self.given_id = charge_id
-
     @functools.cached_property
-    def charge_id(self) -> str | None:
-        """The name of the charge: the one that was given, or a new one; None if nobody pays."""
-        if self.ledger is None or self.given_id is not None:
-            return self.given_id
+    def charge_id(self) -> str:  # type: ignore[override]
+        """The name of the charge: the one that was given, or a new one."""
         from discreet.privacy.ledger import new_charge_id
 
-        return new_charge_id()
+        return self.given_id or new_charge_id()
 
-    def told(self, how: str, budget: Budget) -> None:
-        """Tell the operator what was charged."""
-        if self.payer is not None:
-            remark(f"{how} {self.payer.name!r}: {budget} (charge id {self.charge_id})")
+
+def paying_of(ledger: Path | str | None, account: str | None, charge_id: str | None = None) -> Paying:
+    """Who pays, as the options say."""
+    if (ledger is None) != (account is None):
+        raise ParameterError("--ledger and --account go together")
+    if ledger is None and charge_id is not None:
+        raise ParameterError("--charge-id needs --ledger and --account")
+    return Paying() if ledger is None or account is None else _ByAccount(ledger, account, charge_id)
+
+
+def tell_payment(paying: Paying, how: str, budget: Budget) -> None:
+    """Tell the operator what was charged."""
+    if paying.payer is not None:
+        remark(f"{how} {paying.payer.name!r}: {budget} (charge id {paying.charge_id})")
 
 
 ACCOUNT = option("--account", "The account's name: it stands for a set of people, not for a data set.")
 CHARGE_ID = "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."
-LEDGER = option("--ledger", "The ledger that keeps the budget.", PATH)
+LEDGER = option("--ledger", "The ledger that keeps the budget: a file, or postgresql://...", LEDGER_PLACE)
 
-paying = gathers("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
+paying = gathers("paying", paying_of, LEDGER, ACCOUNT)  # the account that pays
 paying_by_name = gathers(  # where a release can be had again by the name of its charge
-    "paying",
-    Paying,
-    LEDGER,
-    ACCOUNT,
-    option("--charge-id", CHARGE_ID),
+    "paying", paying_of, LEDGER, ACCOUNT, option("--charge-id", CHARGE_ID)
 )
 
 

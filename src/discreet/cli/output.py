@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from discreet.events.assembly import Rows
+    from discreet.events.stores import Url
 
 __all__ = [
     "batches",
@@ -93,9 +94,10 @@ def watched(rows: Rows, tell: bool = True) -> Callable[[], None]:
 def _progress(rows: Rows) -> Callable[[], None]:
     import click
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    share = [BarColumn(), TaskProgressColumn()] if rows.bytes_total else []
+    shown = [BarColumn(), TaskProgressColumn(), DownloadColumn(binary_units=True)]
+    share = shown if rows.bytes_total else []
     told = TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s")
     bar = Progress(*share, told, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
     task, seen = bar.add_task("reading", total=rows.bytes_total, rows=0, rate=0.0), 0
@@ -140,7 +142,7 @@ def write_standard_output(data: bytes) -> None:
         raise write_error("standard output", error) from error
 
 
-def by_ending(path: Path, known: Mapping[str, T], option: str) -> T:
+def by_ending(path: Path | Url, known: Mapping[str, T], option: str) -> T:
     """What a file is written as, by the ending of its name."""
     ending = path.suffix.lower()
     if ending not in known:
@@ -149,10 +151,12 @@ def by_ending(path: Path, known: Mapping[str, T], option: str) -> T:
     return known[ending]
 
 
-def refuse_same_file(option: str, path: Path, others: Iterable[str | os.PathLike[str]]) -> None:
+def refuse_same_file(option: str, path: Path | Url, others: Iterable[str | os.PathLike[str]]) -> None:
     """A command must not overwrite what it reads."""
     for other in others:
         with suppress(OSError):
+            if path == other:
+                raise ParameterError(f"{option} {str(path)!r} is a file that this command reads or keeps")
             if path.is_file() and os.path.samefile(path, other):
                 raise ParameterError(f"{option} {str(path)!r} is a file that this command reads or keeps")
 

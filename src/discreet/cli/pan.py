@@ -242,7 +242,7 @@ def _estimator(
     budget = options.budget_of(asked["epsilon"])
     given = {name: value for name, value in asked.items() if name != "epsilon"}
     made = estimator(budget=budget, ledger=paying.payer, charge_id=paying.charge_id, **given)
-    paying.told("charged to", budget)
+    options.tell_payment(paying, "charged to", budget)
     return made
 
 

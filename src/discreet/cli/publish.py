@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from discreet.cli import options
 from discreet.cli.interrupts import uninterrupted
@@ -27,10 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from discreet.cli.options import Paying
+    from discreet.events.stores import StoredFile, Url
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import LedgerEvent
+    from discreet.questions.data import Data
 
-__all__ = ["Place", "answer_place", "notes_of", "place", "publish", "publish_stored"]
+__all__ = ["Place", "answer_place", "place", "publish_answer", "publish_stored"]
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
 _PAYMENTS = {
@@ -47,8 +47,8 @@ class Place:
 
     confidence: float
     format: str | None
-    output: Path | None
-    plot: Path | None = None
+    output: Path | Url | None
+    plot: Path | Url | None = None
     explain: bool = False
     endings: Mapping[str, str] = field(default_factory=lambda: _ENDINGS)
 
@@ -65,6 +65,17 @@ class Place:
     def with_confidence(self, confidence: float) -> Place:
         """The same, for an answer whose intervals were made with this confidence."""
         return replace(self, confidence=confidence)
+
+    def at(self, endpoint: str) -> Place:
+        """The same in a store at this endpoint."""
+        from discreet.events.stores import Url, at_endpoint
+
+        moved = {
+            name: Url(at_endpoint(url, endpoint))
+            for name, url in (("output", self.output), ("plot", self.plot))
+            if isinstance(url, Url)
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]
 
     def refuse_pictures(self) -> None:
         """Refuse what lists have, and numbers have not."""
@@ -87,33 +98,22 @@ class Place:
                 refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
 
 
-def _format(*formats: str) -> click.Option:
-    told = "How to write the release; by default as the output's name says, or a table."
-    return options.option("--format", told, options.choice(*formats))
-
-
-_CONFIDENCE = options.confidence("The intervals hold together with this probability.")
-_OUTPUT = options.option("--output -o", "Write the release to this file.", options.PATH)
-_PLOT = options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH)
 EXPLAIN = options.flag("--explain", "Explain what the release promises.")
-
-place = options.gathers(
-    "place",
-    Place,
-    _CONFIDENCE,
-    _format("table", "json", "csv", "parquet"),
-    _OUTPUT,
-    _PLOT,
+_WRITTEN = (
+    options.option(
+        "--format",
+        "How to write the release; by default as the output's name says, or a table.",
+        options.choice("table", "json", "csv", "parquet"),
+    ),
+    options.option("--output -o", "Write the release to this file.", options.PATH_OR_URL),
+    options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH_OR_URL),
     EXPLAIN,
 )
-
+place = options.gathers(
+    "place", Place, options.confidence("The intervals hold together with this probability."), *_WRITTEN
+)
 answer_place = options.gathers(  # of one number, or of a few; their confidence is a word of the question
-    "place",
-    functools.partial(Place, 0.95),
-    _format("table", "json", "csv", "parquet"),
-    _OUTPUT,
-    _PLOT,
-    EXPLAIN,
+    "place", functools.partial(Place, 0.95), *_WRITTEN
 )
 
 
@@ -132,15 +132,15 @@ def publish(
         budget: What it costs.
         draw: Reads, charges and draws: a function of a function to be called when all is read. From then on nothing
             is interrupted.
-        remarks: What a reader should know beside the guarantee.
+        remarks: What a reader should know beside the guarantee and what the release says itself.
     """
     from discreet.releases.formats import formats_of
 
     format, charge_id = place.written_as, paying.charge_id
     # What must not be interrupted goes on until the temporary files are gone.
     with ExitStack() as protected, ExitStack() as cleanup:
-        target = cleanup.enter_context(AtomicFile(place.output)) if place.output is not None else None
-        picture = cleanup.enter_context(_picture(place.plot)) if place.plot is not None else None
+        target: Any = cleanup.enter_context(_file_at(place.output)) if place.output is not None else None
+        picture: Any = cleanup.enter_context(_picture(place.plot)) if place.plot is not None else None
 
         def reading_is_over() -> None:
             """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
@@ -149,11 +149,14 @@ def publish(
             protected.enter_context(uninterrupted(last=True))
 
         release = draw(reading_is_over)
-        paying.told(_PAYMENTS[release.payment], budget)
-        with _kept_for_later(charge_id):
+        if charge_id is not None:
+            options.tell_payment(paying, _PAYMENTS[release.payment], budget)
+        with nullcontext() if charge_id is None else _kept_for_later(charge_id):
             is_text = format == "table" and target is None  # people read it on standard output
             written = formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
-            _write(written, target, remarks(release), is_text)
+            notes = getattr(release, "notes", ())
+            told = [*(notes() if callable(notes) else notes), *remarks(release)]
+            _write(written, target, told, is_text)
             if picture is not None:
                 drawing, kind = release.plot(confidence=place.confidence), picture.path.suffix.lower()[1:]
                 picture.fill(lambda file: drawing.savefig(file, dpi=150, format=kind))
@@ -161,7 +164,30 @@ def publish(
                 _explain(release, is_text)
 
 
-def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path) -> None:
+def publish_answer(
+    question: Any,
+    data: Data,
+    budget: Budget,
+    place: Place,
+    paying: Paying,
+    remarks: Callable[[Any, Any], list[str]] = lambda release, question: [],
+) -> None:
+    """Ask a question of data, and publish the answer; `remarks` are about the answer and the question."""
+    from discreet.questions.answer import answer, charge_id_of
+    from discreet.releases.payment import Payer
+
+    if paying.ledger is not None and paying.given_id is None:
+        paying.given_id = charge_id_of(question, data, budget)
+    publish(
+        place,
+        paying,
+        budget,
+        lambda over: answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=over)),
+        lambda release: [*remarks(release, question), *data.remarks],
+    )
+
+
+def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path | None) -> None:
     """Publish what a ledger stores, whatever was asked for: a release, a count, quantiles or a report."""
     from discreet.privacy.budget import Budget
     from discreet.releases.payment import answer_of, kind_of_answer, with_payment
@@ -180,30 +206,18 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
     if kind == "report" and place.written_as == "csv" and place.output is None:
         raise ParameterError("csv of a report has a file for every question: give --output")
     answer = with_payment(answer_of(payload), "replayed")
-    publish(
-        place,
-        options.Paying(None, None),
-        Budget.from_dict(charge.details["budget"]),
-        lambda _: answer,
-        notes_of,
-    )
+    publish(place, options.Paying(), Budget.from_dict(charge.details["budget"]), lambda _: answer)
 
 
-def notes_of(answer: Any) -> list[str]:
-    """What a reader should know beside the guarantee."""
-    told = getattr(answer, "notes", ())
-    return list(told() if callable(told) else told)
-
-
-def _write(written: Any, target: AtomicFile | None, remarks: list[str], is_text: bool) -> None:
+def _write(written: Any, target: AtomicFile | StoredFile | None, remarks: list[str], is_text: bool) -> None:
     from discreet.releases.formats import paragraph
 
     if isinstance(written, Mapping):  # a file for each of several, beside the one that was named
         assert target is not None
         for name, text in written.items():
-            with AtomicFile(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:
+            with _file_at(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:
                 file.write(text.encode())
-                remark(f"wrote {file.path}")
+                remark(f"wrote {file.path!s}")
         return
     if is_text:
         written = "".join([str(written), *(paragraph(text) + "\n" for text in remarks)])
@@ -218,25 +232,32 @@ def _write(written: Any, target: AtomicFile | None, remarks: list[str], is_text:
 
 
 @contextmanager
-def _kept_for_later(charge_id: str | None) -> Iterator[None]:
+def _kept_for_later(charge_id: str) -> Iterator[None]:
     """A release that was paid for and cannot be written (a full disk) says how it can be had, quietly or not."""
     try:
         yield
     except DiscreetError as error:
-        if charge_id is None:
-            raise
         again = f"it is charged and kept in the ledger: the same command with --charge-id {charge_id} gives it again"
         kind = TryAgainError if isinstance(error, TryAgainError) else DiscreetError
         raise kind(f"{error}; {again}") from error
 
 
-def _picture(path: Path) -> AtomicFile:
+def _file_at(path: Path | Url) -> AtomicFile | StoredFile:
+    """A file that appears when it is complete."""
+    if not isinstance(path, str):
+        return AtomicFile(path)
+    from discreet.events.stores import StoredFile
+
+    return StoredFile(path)
+
+
+def _picture(path: Path | Url) -> AtomicFile | StoredFile:
     by_ending(path, {".png": "png", ".svg": "svg"}, "--plot")
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
         raise DiscreetError("plots need matplotlib: install discreet[plot]")
-    return AtomicFile(path)
+    return _file_at(path)
 
 
 def _explain(release: Any, to_output: bool) -> None:

@@ -16,8 +16,10 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Paying
 from discreet.cli.output import watched
-from discreet.cli.publish import Place, answer_place, notes_of, place, publish
-from discreet.privacy.unit import Event, User
+from discreet.cli.publish import Place, answer_place, place, publish_answer
+from discreet.errors import ParameterError
+from discreet.privacy.unit import User
+from discreet.questions.question import ROW
 from discreet.questions.words import from_text, words_of
 
 if TYPE_CHECKING:
@@ -75,11 +77,17 @@ _TOGETHER = dict.fromkeys(("sum", "mean", "variance"), "sums")  # several questi
 _FIRST = ("column", "user", "k")
 
 
+def kind_of(name: str) -> type[Question]:
+    """The class of a question."""
+    kind: type[Question] = getattr(import_module(f"discreet.questions.{_TOGETHER.get(name, name)}"), QUESTIONS[name][0])
+    return kind
+
+
 @cache
 def command_of(name: str) -> click.Command:
     """The command of a question."""
-    class_name, help, example = QUESTIONS[name]
-    kind: type[Question] = getattr(import_module(f"discreet.questions.{_TOGETHER.get(name, name)}"), class_name)
+    _, help, example = QUESTIONS[name]
+    kind = kind_of(name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
     gathered = (options.budget, place if kind.only_shown else answer_place, options.paying_by_name)
@@ -96,45 +104,45 @@ def command_of(name: str) -> click.Command:
     return made
 
 
+def previewed(name: str, arguments: list[str]) -> list[str]:
+    """What a command would cost, and how exact it would be: nothing is read, spent or written."""
+    from discreet.questions.preview import preview
+
+    given = dict(command_of(name).make_context(name, list(arguments)).params)
+    budget, said = options.budget.of(given), {each.name for each in words_of(kind_of(name))} | {"from", "until"}
+    question, _ = _asked(kind_of(name), {each: value for each, value in given.items() if each in said})
+    return preview(question, budget)
+
+
+def _asked(kind: type[Question], given: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
+    """The question, and the words that were said."""
+    first, last = given.pop("from"), given.pop("until")
+    if (first is None) != (last is None) or (first is not None and given["period"] is not None):
+        raise ParameterError("give --period, or both --from and --until")
+    if first is not None:
+        given["period"] = (first, last)
+    said = {each: value for each, value in given.items() if value is not None and value != ()}
+    return kind(**from_text(kind, said)), said
+
+
 def _run(
     kind: type[Question], budget: Budget, place: Place, paying: Paying, files: tuple[str, ...], **given: Any
 ) -> None:
     """Ask, and publish the answer."""
-    from discreet.questions.answer import answer, charge_id_of
     from discreet.questions.data import read
-    from discreet.releases.payment import Payer
 
-    given["period"] = options.period_of(given["period"], given.pop("from"), given.pop("until"))
-    how = {each: given.pop(each) for each in options.READING}
-    data = read(
-        *files,
-        format=how["input_format"],
-        header=not how["no_header"],
-        delimiter=how["delimiter"],
-        quote=how["quote"],
-        encoding=how["encoding"],
-        sql=how["sql"],
-        rows_of_the_result_are_the_events=how["rows_of_the_result_are_the_events"],
-        watch=watched,
-    )
-    said = {each: value for each, value in given.items() if value is not None and value != ()}
-    question = kind(**from_text(kind, said))
+    how = {word: given.pop(str(option.name)) for word, option in options.READING.items()}
+    data = read(*files, **how, watch=watched)
+    if how["endpoint"] is not None:
+        place = place.at(how["endpoint"])
+    question, said = _asked(kind, given)
     if not kind.only_shown:
         place = place.with_confidence(question.confidence)  # type: ignore[attr-defined]
         if not question.grouped_by:
             place.refuse_pictures()
-    paying.name(charge_id_of(question, data, budget))
     lists = (said[name] for name in ("groups", "universe", "lookup") if name in said)
     place.check(lambda: [*data.kept(), paying.ledger, *lists])
-
-    def draw(reading_is_over: Any) -> Any:
-        return answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
-
-    def remarks(found: Any) -> list[str]:
-        notes = notes_of(found)
-        return [*notes, *(_of_top(found, question) if question.name == "top" else ()), *data.remarks]
-
-    publish(place, paying, budget, draw, remarks)
+    publish_answer(question, data, budget, place, paying, _of_top if question.name == "top" else lambda *_: [])
 
 
 def _of_top(release: Release, question: Any) -> list[str]:
@@ -142,7 +150,7 @@ def _of_top(release: Release, question: Any) -> list[str]:
     told, unit = [], release.guarantee.unit
     if release.counted != "events" and isinstance(unit, User) and unit.max_items is not None:
         told.append(f"People with more than {unit.max_items} items are hidden, too.")
-    if release.counted == "events" and question.unit is None and unit == Event():
+    if release.counted == "events" and question.unit is None and unit == ROW:
         told.append(
             "It hides one row: a person with many rows can put their own text on this list. --user hides people "
             "(--unit row says that you know)."

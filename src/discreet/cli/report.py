@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from discreet.cli import options
 from discreet.cli.output import print_table, watched
-from discreet.cli.publish import EXPLAIN, Place, publish
+from discreet.cli.publish import EXPLAIN, Place, publish_answer
 from discreet.errors import ParameterError
 from discreet.storage import read_toml
 
@@ -32,7 +32,9 @@ place = options.gathers(
         "How to write the report; by default as the output's name says, or a table.",
         options.choice("html", "json", "csv", "table"),
     ),
-    options.option("--output -o", "Write the report to this file; of csv, one for every question.", options.PATH),
+    options.option(
+        "--output -o", "Write the report to this file; of csv, one for every question.", options.PATH_OR_URL
+    ),
     EXPLAIN,
 )
 
@@ -52,29 +54,24 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
 
     All answers are charged at once. The page stands alone: it needs no network, and can be printed or mailed.
     """
-    from discreet.questions.answer import answer, charge_id_of
     from discreet.questions.data import read
     from discreet.questions.report import read_report
-    from discreet.releases.payment import Payer
 
     asked, how = read_report(read_toml(definition))
     named = how.pop("files", ())
     paths = files or ((named,) if isinstance(named, str) else tuple(named))
     if not paths and "sql" not in how:
         raise ParameterError('name the files to read: [data] with files = "access.log", or behind the report')
+    if "endpoint" in how:
+        place = place.at(how["endpoint"])
     data = read(*paths, watch=_first_watched(), **how)
     if plan:
         _show(asked, data)
         return
     if place.written_as == "csv" and place.output is None:
         raise ParameterError("csv has a file for every question: give --output, such as report.csv")
-    paying.name(charge_id_of(asked, data, asked.budget))
     place.check(lambda: [*data.kept(), paying.ledger, definition])
-
-    def draw(reading_is_over: Any) -> Any:
-        return answer(asked, data, asked.budget, Payer(paying.payer, paying.charge_id, when_read=reading_is_over))
-
-    publish(place, paying, asked.budget, draw, lambda found: list(data.remarks))
+    publish_answer(asked, data, asked.budget, place, paying)
 
 
 def _first_watched() -> Callable[[Rows], Callable[[], None]]:

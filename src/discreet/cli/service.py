@@ -56,9 +56,19 @@ def _need_extra() -> None:
     option("--tls-cert", "A certificate, PEM.", options.PATH),
     option("--tls-key", "Its private key, PEM.", options.PATH),
     _LEDGER,
+    flag("--take-over", "Take the streams over: whoever published them before is refused from now on."),
+    option("--log", "How lines of the log are written.", choice("text", "json"), default="text"),
 )
 def run(
-    file: Path, data: Path, host: str, port: int, tls_cert: Path | None, tls_key: Path | None, ledger: Path | None
+    file: Path,
+    data: Path,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    ledger: Path | str | None,
+    take_over: bool,
+    log: str,
 ) -> None:
     """Take events and publish, until SIGTERM or Ctrl-C."""
     _need_extra()
@@ -70,19 +80,34 @@ def run(
     from discreet.service.definitions import load
     from discreet.service.server import serve
 
-    _log_to_standard_error()
+    _log_to_standard_error(log)
     if tls_cert is None and host not in ("127.0.0.1", "::1", "localhost"):
         note("listening beyond this machine without TLS: tokens can be read on the way")
-    more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger}
-    serve(load(file), data, host=host, port=port, **more, ready=lambda address: note(f"serving at {address}"))
+    more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger, "take_over": take_over}
+    serve(load(file), data, host=host, port=port, **more, ready=lambda address: _serving(address, log))
 
 
-def _log_to_standard_error() -> None:
+def _serving(address: str, log: str) -> None:
+    """Say where it listens: as a line of the log where something reads the log."""
+    if log == "text":
+        note(f"serving at {address}")
+        return
     import logging
 
+    from discreet.service.log import tell
+
+    tell(logging.INFO, "serving", "serving at {address}", address=address)
+
+
+def _log_to_standard_error(log: str = "text") -> None:
+    import logging
+
+    from discreet.service.log import LogLines
+
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("discreet: %(message)s"))
-    logging.getLogger("discreet.service").handlers = [handler]  # once, however often a process runs commands
+    handler.setFormatter(LogLines() if log == "json" else logging.Formatter("discreet: %(message)s"))
+    for name in ("discreet.service", "uvicorn"):
+        logging.getLogger(name).handlers = [handler]  # once, however often a process runs commands
 
 
 @service.command()
@@ -153,7 +178,7 @@ def _show_tokens(store: Store) -> None:
 @service.command()
 @options.takes(_DATA, _LEDGER)
 @options.text_format()
-def status(data: Path, ledger: Path | None, as_json: bool) -> None:
+def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
     """How far every stream is, and what was spent. For the operator, on the machine itself."""
     if not (data / "service.sqlite").is_file():
         raise ParameterError(f"there is no service in {str(data)!r}")
@@ -169,3 +194,38 @@ def status(data: Path, ledger: Path | None, as_json: bool) -> None:
 
 
 _STATUS = ("name", "ticks_published", "ticks", "ends", "spent", "spool_bytes")
+
+
+@service.command()
+@options.takes(_DATA, _LEDGER, option("--output -o", "The new folder.", options.PATH, required=True))
+def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
+    """Copy a service's folder and its ledger, also while it runs.
+
+    NOT private: states and events that wait are in it. Pan streams are left out: their memory may be looked at once.
+    """
+    if not (data / "service.sqlite").is_file():
+        raise ParameterError(f"there is no service in {str(data)!r}")
+    _need_extra()
+    from discreet.service.backup import backup
+
+    left_out = backup(data, output, ledger)
+    note(f"copied to {output}" + (f", without the pan streams {', '.join(left_out)}" if left_out else ""))
+
+
+@service.command()
+@options.takes(
+    Argument("source", "The backup.", type=options.PATH, metavar="BACKUP"),
+    _DATA,
+    flag("--ledger-too", "Put the copy of the ledger back, too: only if the ledger itself is lost."),
+)
+def restore(source: Path, data: Path, ledger_too: bool) -> None:
+    """Put a backup into a new folder.
+
+    Then start it with `service run --take-over` and the ledger that was in use. A stream of which more was published
+    than the backup has is refused. With --ledger-too what was published and charged since the backup is forgotten.
+    """
+    _need_extra()
+    from discreet.service.backup import restore
+
+    restore(source, data, ledger_too)
+    note(f"put into {data}; go on with: discreet service run STREAMS.toml --data {data} --take-over")

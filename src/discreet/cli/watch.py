@@ -53,7 +53,7 @@ def watch(
     restored: bool,
     paying: Paying,
     input_format: str | None,
-    no_header: bool,
+    header: bool,
     delimiter: str | None,
     quote: str | None,
     encoding: str | None,
@@ -65,10 +65,11 @@ def watch(
     file, it goes on: no second charge, no row counted twice, and the tick published last is printed again as it was.
     """
     live = LiveQuestion(**from_text(LiveQuestion, {name: value for name, value in given.items() if value is not None}))
-    dialect, query = options.dialect_of(no_header, delimiter, quote), options.condition_of(live.where)
+    from discreet.events.text import dialect_of
     from discreet.watch.tasks import reader_of, task_of
     from discreet.watch.ticks import Rule, ticks_in
 
+    dialect, query = dialect_of(header, delimiter, quote), options.condition_of(live.where)
     rule = Rule.of(live)
     ticks = None if live.horizon is None else ticks_in(live.horizon, rule.seconds)
     task, payer, k = task_of(live, ticks), paying.payer, live.k
@@ -120,6 +121,8 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
 
 
 def _note_left_out(watcher: Watcher) -> None:
+    if watcher.reader.lag:
+        remark(f"{watcher.reader.lag:,} messages of the queue wait to be read")
     reasons = watcher.left_out
     if reasons:
         counts = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())

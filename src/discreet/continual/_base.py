@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.continual._state import load_state
+from discreet.continual._state import State, load_state, save_state
 from discreet.errors import CorruptStateError, LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
@@ -23,14 +23,10 @@ from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account, Step
     from discreet.releases.over_time import Increase
-
-__all__ = ["Continual", "ListedOverTime"]
 
 MAX_HORIZON = 2**24
 MOST_REMEMBERED = 10_000
@@ -270,20 +266,17 @@ class Continual(abc.ABC):
 
     # ---- states ---------------------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def to_bytes(self) -> bytes:
-        """The whole state. Not private."""
+        """The whole state. Not private: it holds what was counted, the noise, and of people their ids and items."""
+        return save_state(self.family, self._state())
+
+    @abc.abstractmethod
+    def _state(self) -> State:
+        """All that `_rebuilt` needs."""
 
     @classmethod
     @abc.abstractmethod
-    def _rebuilt(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, npt.NDArray[np.int64]],
-        blobs: dict[str, bytes],
-        ledger: Account | None,
-        source: RandomSource | None,
-    ) -> Self:
+    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
         """What has this state; KeyError, TypeError, ValueError or IndexError for what is none."""
 
     @classmethod
@@ -303,9 +296,9 @@ class Continual(abc.ABC):
         """
         if ledger is not None:
             check_payer(ledger, None, source)
-        header, arrays, blobs = load_state(data, cls.family)
+        state = load_state(data, cls.family)
         try:
-            made = cls._rebuilt(header, arrays, blobs, ledger, source)
+            made = cls._rebuilt(state, ledger, source)
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError(f"the state is not one of a {cls.mechanism_name}") from None
         made._resume(restored)

@@ -18,8 +18,6 @@ from discreet.errors import CorruptStateError
 from discreet.events.items import Item
 from discreet.noise import RandomSource
 
-__all__ = ["Discovered", "Part"]
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -140,13 +138,11 @@ class Discovered:
         items = items_of_plain(header["kind"], header["items"])
         self.index = {item: place for place, item in enumerate(items)}
         self.parts = [Part(*map(int, part)) for (part,) in header["parts"]]
-        shapes = {name: array.shape for name, array in self.factor.state_like(len(items), tick).items()}
-        self._noise = {name: arrays[name] for name in shapes}
+        self._noise = self.factor.loaded(arrays, len(items), tick)
         self.since, self.ages, self.carried = arrays["since"], arrays["ages"], arrays["carried"]
         self.carried_error, self.carried_below = map(float, header["carried"])
-        found = {name: array.shape for name, array in self._noise.items()}
         one = (len(items),)
-        if found != shapes or len(self.index) != len(items) or len(self.parts) != len(items):
+        if len(self.index) != len(items) or len(self.parts) != len(items):
             raise CorruptStateError("the state has counters of other items")
         if any(array.shape != one for array in (self.since, self.ages, self.carried)):
             raise CorruptStateError("the state has counters of another size")

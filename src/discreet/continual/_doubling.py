@@ -20,8 +20,6 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.tick_noise import TickNoise
 
-__all__ = ["EPOCHS", "TOTALS_SHARE", "Doubling", "epoch_of", "epoch_share"]
-
 Integers = npt.NDArray[np.int64]
 State = dict[str, Integers]
 
@@ -48,17 +46,21 @@ class Doubling(Factor):
     Its sigma is the noise of a single release of the same rho, of which both parts make their own.
 
     Args:
-        make: The factor for so many ticks.
+        make: The factor for so many ticks that may spend this share of rho.
+        part: The sigma of such a factor, from its share and the sigma of a single release.
     """
 
     name = "doubling"
     lattice = 1
     sensitivity = 1.0
 
-    def __init__(self, make: Callable[[int], Factor]) -> None:
+    def __init__(
+        self, make: Callable[[int, float], Factor], part: Callable[[Factor, float, Fraction], Fraction] | None = None
+    ) -> None:
         super().__init__(2**EPOCHS - 1)
-        self.of_epoch = cache(lambda epoch: make(2**epoch))
-        self.totals = make(EPOCHS)
+        self.of_epoch = cache(lambda epoch: make(2**epoch, 1.0 - TOTALS_SHARE))
+        self.totals = make(EPOCHS, TOTALS_SHARE)
+        self._part = _part if part is None else part
 
     def sigma(self, rho: float, items: int = 1) -> Fraction:
         sigma = super().sigma(rho, items)
@@ -75,8 +77,8 @@ class Doubling(Factor):
         """What hides an event of that epoch: the noise of the epoch, and that of the totals, which it enters once."""
         inside, over = self.of_epoch(epoch), self.totals
         return (
-            CorrelatedNoise(inside, _part(inside, 1.0 - TOTALS_SHARE, sigma)),
-            CorrelatedNoise(over, _part(over, TOTALS_SHARE, sigma), (epoch + 1,)),
+            CorrelatedNoise(inside, self._part(inside, 1.0 - TOTALS_SHARE, sigma)),
+            CorrelatedNoise(over, self._part(over, TOTALS_SHARE, sigma), (epoch + 1,)),
         )
 
     def tick_noises(self, t: int, sigma: Fraction) -> tuple[tuple[str, TickNoise, int], ...]:

@@ -28,16 +28,17 @@ from discreet.events.items import (
 from discreet.events.samples import encoded
 from discreet.summaries import ExactCounts
 
-__all__ = ["event_counts", "flattened", "weighted_counts"]
-
 Integers = npt.NDArray[np.int64]
 
 
-def event_counts(events: Any, most: int | None, domain: Container[Any] | None = None) -> tuple[pa.Array, Integers]:
+def event_counts(
+    events: Any, most: int | None, domain: Container[Any] | None = None, first: Container[Any] = ()
+) -> tuple[pa.Array, Integers]:
     """(items, counts) of the sets of items in `events`: an Arrow list column or an iterable of iterables.
 
     A plain column, or an iterable of int, str or bytes, holds events of one item each. Of an event the items outside
-    the domain are left out, then repeated ones, then all but the first `most`: what is left depends on it alone.
+    the domain are left out, then repeated ones, then all but the first `most`, those in `first` before the others: what
+    is left depends on it alone, and on the arguments.
     """
     items, parents = flattened(events)
     if parents is not None:
@@ -45,6 +46,10 @@ def event_counts(events: Any, most: int | None, domain: Container[Any] | None = 
         if domain is not None and len(codes):
             inside = np.array([value in domain for value in values], bool)[codes]
             items, codes, parents = _taken(items, np.flatnonzero(inside)), codes[inside], parents[inside]
+        if first and len(codes):
+            later = np.array([value not in first for value in values], bool)[codes]
+            order = np.lexsort((later, parents))  # stable
+            items, codes = _taken(items, order), codes[order]
         items = _taken(items, _kept(codes, len(values), parents, most))
     if isinstance(items, list):
         items = [item for item in items if item is not None]

@@ -32,22 +32,10 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.continual._late import state_law
-from discreet.errors import ParameterError
+from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.normal import ndtri
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH, TickNoise, geometric_squares
-
-__all__ = [
-    "Buffered",
-    "CorrelatedNoise",
-    "Factor",
-    "SquareRoot",
-    "Tree",
-    "best_factor",
-    "lattice_shift",
-    "make_factor",
-    "optimal_base",
-]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -123,6 +111,16 @@ class Factor(abc.ABC):
     def state_like(self, size: int, tick: int) -> dict[str, Integers]:
         """A state with the shapes of one after `tick` ticks."""
         return self.start(size)
+
+    def loaded(self, arrays: dict[str, Integers], size: int, tick: int) -> dict[str, Integers]:
+        """The state of `size` noises after `tick` ticks, from saved arrays; those of other shapes are refused."""
+        state = {}
+        for name, empty in self.state_like(size, tick).items():
+            saved = state[name] = arrays[name]
+            grows = name.endswith("past") and saved.ndim == 2 and len(saved) == size and saved.shape[1] <= self.horizon
+            if saved.shape != empty.shape and not grows:
+                raise CorruptStateError("the state has arrays of another size")
+        return state
 
     def tick_share(self, t: int) -> float:
         """The part that tick t may have of what all ticks together spend on hidden items."""

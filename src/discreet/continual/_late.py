@@ -26,8 +26,6 @@ from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH
 
-__all__ = ["StateLaw", "state_covariance", "state_law"]
-
 Integers = npt.NDArray[np.int64]
 Matrix = list[list[Decimal]]
 

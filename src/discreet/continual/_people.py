@@ -18,11 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
+from discreet.continual._state import State
 from discreet.errors import CorruptStateError, DataError
-from discreet.events.items import arrow_chunks, is_arrow, is_several, item_of, listed, prepare_column, skip_nulls
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
-
-__all__ = ["PeopleSeen", "ValuesSeen", "person_rows"]
+from discreet.events.items import (
+    DEFAULT_MAX_KEY_BYTES,
+    arrow_chunks,
+    is_arrow,
+    is_several,
+    item_of,
+    listed,
+    prepare_column,
+    skip_nulls,
+)
+from discreet.summaries._base import wrap_counters
 
 Integers = npt.NDArray[np.int64]
 
@@ -134,8 +142,8 @@ class PeopleSeen:
         each = 2 + np.dtype(self._held_type).itemsize
         return f"{each} bytes and the id a person" + ("" if self.most == 1 else ", 8 bytes a person and item")
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
-        """(header, arrays, blobs) of a state. Not private."""
+    def saved(self) -> State:
+        """A part of a state. Not private."""
         kind, values, offsets, _, tags = self._ids.raw()
         if kind in ("int64", "uint64"):
             offsets = b""
@@ -144,13 +152,12 @@ class PeopleSeen:
         held[: len(self._held)] = self._held
         header = {"kind": kind if len(self._ids) else "none", "number": len(self._ids), "most": self.most}
         blobs = {"ids": values, "lengths": lengths.tobytes(), "tags": tags, "held": held.tobytes()}
-        return header, {"pairs": self._pairs}, blobs
+        return State(header, {"pairs": self._pairs}, blobs)
 
     @classmethod
-    def loaded(
-        cls, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes], most: int, items: int
-    ) -> PeopleSeen:
+    def loaded(cls, state: State, most: int, items: int) -> PeopleSeen:
         """The inverse of `saved`, for the `most` and the number of items of the mechanism."""
+        header, arrays, blobs = state
         people, number = cls(most), header["number"]
         if header["most"] != most or not isinstance(number, int) or header["kind"] not in _KINDS:
             raise CorruptStateError("the state has people of another mechanism")

@@ -23,8 +23,6 @@ from discreet.noise import RandomSource
 from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.releases.error_model import Noise
 
-__all__ = ["Factored", "Hidden", "Meta", "Restarted", "Scheme", "Sparse"]
-
 Integers = npt.NDArray[np.int64]
 Rank = Callable[[], Integers]
 
@@ -92,11 +90,7 @@ class Factored(Scheme):
         return dict(self.state)
 
     def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
-        self.state = {}
-        for name, empty in self.factor.state_like(items, tick).items():
-            if arrays[name].shape != empty.shape and name != "past":
-                raise CorruptStateError("the state has arrays of another size")
-            self.state[name] = arrays[name]
+        self.state = self.factor.loaded(arrays, items, tick)
 
 
 class Hidden(Factored):
@@ -327,10 +321,7 @@ class Sparse(Scheme):
         return {**self.state, "top": self.top, "left": self.left, "level_noise": self.level_noise}
 
     def load(self, arrays: dict[str, Integers], items: int, tick: int) -> None:
-        for name, empty in self.factor.start(len(arrays["top"]) or self._k).items():
-            if name != "past" and arrays[name].shape != empty.shape:
-                raise CorruptStateError("the state has arrays of another size")
-            self.state[name] = arrays[name]
+        self.state = self.factor.loaded(arrays, len(arrays["top"]) or self._k, tick)
         self.top, self.left, self.level_noise = arrays["top"], arrays["left"], arrays["level_noise"]
         if self.top.size and not (self.top.min() >= 0 and self.top.max() < items):
             raise CorruptStateError("the state has positions outside its items")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +14,35 @@ from discreet.errors import CorruptStateError, DiscreetError
 from discreet.events.values import Item
 from discreet.storage import open_state, seal_state
 
-__all__ = ["items_of_plain", "load_state", "plain_items", "save_state"]
-
 Integers = npt.NDArray[np.int64]
 
 
 VERSION = 1  # of all states below
 
 
-def save_state(family: int, header: dict[str, Any], arrays: dict[str, Integers], blobs: dict[str, bytes]) -> bytes:
-    """One state. Not private."""
+class State(NamedTuple):
+    """What a state holds. Not private."""
+
+    header: dict[str, Any]
+    arrays: dict[str, Integers]
+    blobs: dict[str, bytes]
+
+
+def save_state(family: int, state: State) -> bytes:
+    """One state as bytes. Not private."""
     described = {
-        "header": header,
-        "arrays": {name: list(array.shape) for name, array in arrays.items()},
-        "blobs": {name: len(blob) for name, blob in blobs.items()},
+        "header": state.header,
+        "arrays": {name: list(array.shape) for name, array in state.arrays.items()},
+        "blobs": {name: len(blob) for name, blob in state.blobs.items()},
     }
     text = json.dumps(described, separators=(",", ":"), allow_nan=False).encode()
     parts = [struct.pack("<Q", len(text)), text]
-    parts += [np.ascontiguousarray(array, "<i8").tobytes() for array in arrays.values()]
-    parts += blobs.values()
+    parts += [np.ascontiguousarray(array, "<i8").tobytes() for array in state.arrays.values()]
+    parts += state.blobs.values()
     return seal_state(family, VERSION, b"".join(parts))
 
 
-def load_state(data: bytes, family: int) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
+def load_state(data: bytes, family: int) -> State:
     """The parts of a state; `CorruptStateError` for anything else. Sizes are checked before anything is made."""
     _, payload = open_state(data, family, VERSION)
     try:
@@ -62,7 +68,7 @@ def load_state(data: bytes, family: int) -> tuple[dict[str, Any], dict[str, Inte
             position += size
         if position != len(payload) or not isinstance(described["header"], dict):
             raise ValueError
-        return described["header"], arrays, blobs
+        return State(described["header"], arrays, blobs)
     except DiscreetError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError):

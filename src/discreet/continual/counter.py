@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.continual._base import Continual
-from discreet.continual._doubling import EPOCHS, TOTALS_SHARE, epoch_of
+from discreet.continual._doubling import Doubling, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
-from discreet.continual._state import save_state
+from discreet.continual._state import State
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.events.items import read
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
-from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.releases.over_time import Increase, OverTime, Term, reach_of_increase
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account
-
-__all__ = ["Counter"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -93,21 +90,24 @@ class Counter(Continual):
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
         self._run_of_last = self.run_name
-        if self.horizon is None:
-            self._epochs = _Run(self.factor_for(EPOCHS, TOTALS_SHARE), self._rho * TOTALS_SHARE, self)
-            self._before = np.zeros(self.size or 1, np.int64)  # published: the noise of the totals of earlier epochs
-            self._run = self._new_epoch(1)
-        else:
-            self._run = _Run(self.factor_for(self.horizon, 1.0), self._rho, self)
+        self.factor, self.sigma = self._make_factor()
+        self._noises = self.factor.start(self.size or 1)
+
+    def _make_factor(self) -> tuple[Factor, Fraction]:
+        items = self.max_items_per_event
+        if self.horizon is not None:
+            factor = self.factor_for(self.horizon, 1.0)
+            return factor, factor.sigma(self._rho, items)
+
+        def part(factor: Factor, share: float, sigma: Fraction) -> Fraction:
+            return factor.sigma(self._rho * share, items)
+
+        return Doubling(self.factor_for, part), Fraction(1)  # the parts have their own
 
     def factor_for(self, horizon: int, share: float) -> Factor:
         """The factorisation of so many ticks for this share of rho."""
         method, base = self._asked
         return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
-
-    def _new_epoch(self, length: int) -> _Run:
-        share = 1.0 - TOTALS_SHARE
-        return _Run(self.factor_for(length, share), self._rho * share, self)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -122,17 +122,16 @@ class Counter(Continual):
 
         Without a horizon those of the first five epochs: its epoch's, and once the totals of the epochs before.
         """
-        if self.horizon is not None:
-            return [(f"{self.method}, {self.horizon} ticks", [self._run.noise()])]
-        return [
-            (f"epoch of {2**epoch} ticks", [self._new_epoch(2**epoch).noise(), self._epochs.noise(epoch + 1)])
-            for epoch in range(5)
-        ]
+        if not isinstance(self.factor, Doubling):
+            return [(f"{self.method}, {self.horizon} ticks", [CorrelatedNoise(self.factor, self.sigma)])]
+        return [(f"epoch of {2**epoch} ticks", list(self.factor.noises(epoch, self.sigma))) for epoch in range(5)]
 
     @property
     def method(self) -> str:
         """The factorisation in use."""
-        return self._run.factor.name
+        if isinstance(self.factor, Doubling):
+            return self.factor.of_epoch(epoch_of(max(self.tick, 1))[0]).name
+        return self.factor.name
 
     def step(
         self, x: int | npt.ArrayLike, tick: int | None = None, *, save: Callable[[Any], None] | None = None
@@ -151,7 +150,7 @@ class Counter(Continual):
         return self._step(lambda: self._draw(added), save)
 
     def _draw(self, added: Integers) -> None:
-        noise = self._noise(self.tick + 1)
+        noise = self.factor.to_counts(self.factor.advance(self._noises, self.tick + 1, self.sigma, self._source))
         self._total = self._total + added
         self._last = self._total + noise
         self.tick += 1
@@ -175,15 +174,8 @@ class Counter(Continual):
 
     def over_time(self, t: int) -> OverTime:
         """What the noise of tick t is made of, for increases."""
-        t = whole_number("t", t, 1, self.horizon)
-        if self.horizon is not None:
-            return OverTime(t, self.run_name, (Term("", self._run.tick_noise(), t),), rises=False)
-        epoch, first = epoch_of(t)
-        share = 1.0 - TOTALS_SHARE
-        factor = self.factor_for(first, share)
-        inside = factor.tick_noise(factor.sigma(self._rho * share, self.max_items_per_event))
-        terms = (Term(f"epoch {epoch}", inside, t - first + 1), Term("epochs", self._epochs.tick_noise(), epoch))
-        return OverTime(t, self.run_name, terms, rises=False)
+        terms = self.factor.tick_noises(whole_number("t", t, 1, self.horizon), self.sigma)
+        return OverTime(t, self.run_name, tuple(Term(*term) for term in terms), rises=False)
 
     def increase(
         self, since: int, confidence: float = 0.95, *, before: int | npt.ArrayLike | None = None
@@ -247,34 +239,14 @@ class Counter(Continual):
 
     def _renew(self) -> None:
         """All noise in use is drawn anew, as if another run had come as far."""
-        if self.horizon is not None or not self.tick:
-            self._run.renew(self.tick)
-            return
-        epoch, first = epoch_of(self.tick)
-        self._run.renew(self.tick - first + 1)
-        self._before = self._epochs.renew(epoch)
+        self._noises = self.factor.join(self.size or 1, self.tick, self.sigma, self._source)
 
     def error(self, t: int) -> float:
         """The standard deviation of the release at tick t, to a relative 1e-3 (rounding on the lattice) or better.
 
         Noise is added to whole counts; once sigma is 1 or more, rounding adds the variance 1/12 that is included.
         """
-        t = whole_number("t", t, 1, self.horizon)
-        if self.horizon is not None:
-            return self._run.error(t)
-        epoch, first = epoch_of(t)
-        inside = self._new_epoch(first).error(t - first + 1)
-        return math.hypot(inside, self._epochs.error(epoch)) if epoch else inside
-
-    def _noise(self, tick: int) -> Integers:
-        if self.horizon is not None:
-            return self._run.advance(tick)
-        epoch, first = epoch_of(tick)
-        if tick == first and epoch > 0:
-            self._before = self._epochs.advance(epoch)
-            self._run = self._new_epoch(first)
-        # The total is that of all ticks; the two noises are of the epochs before and of the ticks in this one.
-        return self._before + self._run.advance(tick - first + 1)
+        return self.factor.error(whole_number("t", t, 1, self.horizon), self.sigma)
 
     def _checked(self, x: Any) -> Integers:
         given = read(x, lambda: np.asarray(x))
@@ -285,38 +257,23 @@ class Counter(Continual):
             raise DataError("a tick counts at most 2**53 events")
         return np.atleast_1d(given).astype(np.int64)
 
-    def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds the true total and the noise."""
-        return save_state(self.family, *self._parts())
-
-    def _parts(self) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
-        header = {
-            **self._saved(),
-            **self.parameters,
-            "has_release": self._last is not None,
-        }
+    def _state(self) -> State:
+        header = {**self._saved(), **self.parameters, "has_release": self._last is not None}
         header |= {} if self._run_of_last == self.run_name else {"run_of_last": self._run_of_last}
         past = [(tick, run, values) for tick, (run, values) in sorted(self._past.items())]
-        arrays = {"total": self._total, **{f"run.{name}": array for name, array in self._run.state.items()}}
+        prefix = "" if self.horizon is None else "run."  # those of epochs have names of their own
+        arrays = {"total": self._total, **{f"{prefix}{name}": array for name, array in self._noises.items()}}
+        arrays.pop("noise", None)  # of epochs: the sum of the others
         if self._last is not None:
             arrays["last"] = self._last
         if past:
             header["runs"] = [run for _, run, _ in past]
             arrays["past"] = np.array([[tick, *values] for tick, _, values in past], np.int64)
-        if self.horizon is None:
-            arrays["before"] = self._before
-            arrays |= {f"epochs.{name}": array for name, array in self._epochs.state.items()}
-        return header, arrays, {}
+        return State(header, arrays, {})
 
     @classmethod
-    def _rebuilt(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, Integers],
-        blobs: dict[str, bytes],
-        ledger: Account | None,
-        source: RandomSource | None,
-    ) -> Self:
+    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+        header, arrays, _ = state
         counter = cls(
             header["horizon"],
             Budget.from_dict(header["budget"]),
@@ -326,11 +283,10 @@ class Counter(Continual):
             source=source,
         )
         counter._restore(header)
-        if counter.horizon is None and counter.tick:
-            counter._run = counter._new_epoch(epoch_of(counter.tick)[1])
-            counter._before = arrays["before"]
-            counter._epochs.load(arrays, "epochs.")
-        counter._run.load(arrays, "run.")
+        noises = {"noise": np.zeros(counter.size or 1, np.int64), **arrays}
+        if counter.horizon is not None:
+            noises = {name[4:]: array for name, array in arrays.items() if name.startswith("run.")}
+        counter._noises = counter.factor.loaded(noises, counter.size or 1, counter.tick)
         counter._total = arrays["total"]
         counter._last = arrays["last"] if header["has_release"] else None
         for array in (counter._total, counter._last):
@@ -347,39 +303,3 @@ class Counter(Continual):
     def __repr__(self) -> str:
         ticks = "unknown" if self.horizon is None else str(self.horizon)
         return f"Counter(tick {self.tick} of {ticks}, {self.method}; {self.guarantee.sentence()})"
-
-
-class _Run:
-    """A factor at work: its sigma, its state, and its noise in counts."""
-
-    def __init__(self, factor: Factor, rho: float, owner: Counter) -> None:
-        self.factor = factor
-        self.sigma = factor.sigma(rho, owner.max_items_per_event)
-        self.state = factor.start(owner.size or 1)
-        self._owner = owner
-
-    def noise(self, *enters: int) -> CorrelatedNoise:
-        return CorrelatedNoise(self.factor, self.sigma, enters)
-
-    def advance(self, tick: int) -> Integers:
-        return self.factor.to_counts(self.factor.advance(self.state, tick, self.sigma, self._owner._source))
-
-    def tick_noise(self) -> TickNoise:
-        return self.factor.tick_noise(self.sigma)
-
-    def renew(self, tick: int) -> Integers:
-        """The state after `tick` ticks of a run of its own; its noise in counts."""
-        self.state = self.factor.join(self._owner.size or 1, tick, self.sigma, self._owner._source)
-        return self.factor.to_counts(self.factor.latest(self.state))
-
-    def error(self, t: int) -> float:
-        return self.factor.error(t, self.sigma)
-
-    def load(self, arrays: dict[str, Integers], prefix: str) -> None:
-        for name, empty in self.state.items():
-            saved = arrays[prefix + name]
-            if saved.ndim != empty.ndim or (name != "past" and saved.shape != empty.shape):
-                raise CorruptStateError("the state has arrays of another size")
-            if name == "past" and not (len(saved) == len(empty) and saved.shape[1] <= self.factor.horizon):
-                raise CorruptStateError("the state has arrays of another size")
-            self.state[name] = saved

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.continual._people import PeopleSeen
+from discreet.continual._state import State
 from discreet.continual.counter import Counter, Integers
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit, User
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account
-
-__all__ = ["DistinctCount"]
 
 
 class DistinctCount(Counter):
@@ -110,22 +109,15 @@ class DistinctCount(Counter):
         self._people.take(*new)
         self._added += len(new[0])
 
-    def _parts(self) -> tuple[dict[str, Any], dict[str, Integers], dict[str, bytes]]:
-        header, arrays, blobs = super()._parts()
+    def _state(self) -> State:
+        header, arrays, blobs = super()._state()
         people, more, pieces = self._people.saved()
-        return {**header, "people": people, "added": self._added}, {**arrays, **more}, {**blobs, **pieces}
+        return State({**header, "people": people, "added": self._added}, {**arrays, **more}, {**blobs, **pieces})
 
     @classmethod
-    def _rebuilt(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, Integers],
-        blobs: dict[str, bytes],
-        ledger: Account | None,
-        source: RandomSource | None,
-    ) -> Self:
-        counter = super()._rebuilt(header, arrays, blobs, ledger, source)
-        counter._people = PeopleSeen.loaded(header["people"], arrays, blobs, 1, 1)
+    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+        counter, header = super()._rebuilt(state, ledger, source), state.header
+        counter._people = PeopleSeen.loaded(State(header["people"], state.arrays, state.blobs), 1, 1)
         counter._added = whole_number("added", header["added"], 0, header["people"]["number"])
         return counter
 

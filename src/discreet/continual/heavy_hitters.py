@@ -19,7 +19,7 @@ from discreet.continual._discovered_items import Discovered
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._factors import Buffered, levels
 from discreet.continual._people import ValuesSeen
-from discreet.continual._state import items_of_plain, plain_items, save_state
+from discreet.continual._state import State, items_of_plain, plain_items
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.events.values import items_array
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account
-
-__all__ = ["HeavyHitters"]
 
 MECHANISMS = {"discover": COUNTERS, "offset": COUNTERS, "chan": 4096}
 """With the counters of each by default."""
@@ -151,7 +149,9 @@ class HeavyHitters(ListedOverTime):
                 raise ParameterError('mechanism "discover" is for the whole stream: a window takes "offset"')
             if self._in_epochs and every is not None:
                 raise ParameterError("every needs a horizon: without one items are looked for 64 times an epoch")
-            factor = Buffered(self.horizon) if self.horizon is not None else Doubling(Buffered)
+            factor = (
+                Buffered(self.horizon) if self.horizon is not None else Doubling(lambda ticks, share: Buffered(ticks))
+            )
             self.discovered = Discovered(factor, Budget(*self._promise).as_zcdp("counters of heavy hitters"))
         elif every is not None:
             raise ParameterError('every is for mechanism "discover"')
@@ -519,8 +519,7 @@ class HeavyHitters(ListedOverTime):
         """How many counters of nodes have got noise up to tick t, at most: one node is released at a time."""
         return self.capacity * max(1, t if self._in_epochs else t // self.every)
 
-    def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds the sketches."""
+    def _state(self) -> State:
         header = {
             **self._saved(),
             **self.parameters,
@@ -536,17 +535,11 @@ class HeavyHitters(ListedOverTime):
         arrays: dict[str, npt.NDArray[np.int64]] = {}
         if self.discovered is not None:
             header["known"], arrays = self.discovered.saved()
-        return save_state(self.family, header, arrays, blobs)
+        return State(header, arrays, blobs)
 
     @classmethod
-    def _rebuilt(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, npt.NDArray[np.int64]],
-        blobs: dict[str, bytes],
-        ledger: Account | None,
-        source: RandomSource | None,
-    ) -> Self:
+    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+        header, arrays, blobs = state
         hitters = cls(
             header["horizon"],
             Budget.from_dict(header["budget"]),

@@ -19,7 +19,7 @@ from discreet.continual._doubling import Doubling
 from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
 from discreet.continual._people import PeopleSeen, ValuesSeen, person_rows
 from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
-from discreet.continual._state import items_of_plain, plain_items, save_state
+from discreet.continual._state import State, items_of_plain, plain_items
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
 from discreet.events.values import item_order, items_array
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-__all__ = ["Histogram"]
-
 Integers = npt.NDArray[np.int64]
 
 # By (domain known, items per event bounded); the first is the default.
@@ -46,7 +44,7 @@ MECHANISMS = {
     (True, True): ("factorised", "tree", "meta"),
     (True, False): ("meta", "sparse"),
     (False, True): ("factorised", "tree", "meta", "limit"),
-    (False, False): ("meta",),
+    (False, False): ("meta", "factorised", "tree"),
 }
 _NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
 # The nodes of the others may hold a person more than once.
@@ -79,7 +77,8 @@ class Histogram(ListedOverTime):
     | known | any, top k | "meta": a tree of KnownGumb. "sparse": sparseGumb, k counters, `switches` new choices |
     | unknown | at most D | "factorised": UnkBase with factorised noise. "tree": UnkBase.
       "meta": a tree of UnkGauss. "limit": a tree of LimitDom with Laplace noise |
-    | unknown | any, top k | "meta": a tree of UnkGumb |
+    | unknown | any, top k | "meta": a tree of UnkGumb. "factorised", "tree": as for at most k, and of an event
+      the items that the last tick published come before the others |
 
     Half of delta pays for the conversion from zCDP and half for items that one event brought; `threshold` of a release
     is the cut that hides those. Arguments: docs/privacy/continual.md.
@@ -166,6 +165,10 @@ class Histogram(ListedOverTime):
             )
         if self.k is None and self._most is None:
             raise ParameterError("events of any number of items need k: how many items to publish")
+        # Any number of unknown items: k of an event count, and what is public says which come first.
+        self._listed_first = self._domain is None and self._most is None and self.mechanism in OF_PEOPLE
+        if self._listed_first:
+            self._most = self.k
         self.base = None if base is None else whole_number("base", base, 2, max(2, self.horizon or MAX_HORIZON))
         if self.base is None and self.horizon is not None:
             self.base = optimal_base(self.horizon)  # else the best of every epoch
@@ -237,13 +240,15 @@ class Histogram(ListedOverTime):
             return Restarted(lambda ticks: copy(meta(ticks))) if self.horizon is None else meta(self.horizon)
         assert most is not None
 
-        def factor(ticks: int) -> Factor:
+        def factor(ticks: int, share: float = 1.0) -> Factor:
             # Constant memory an item; see `best_factor` for how little that costs.
             return Tree(ticks, self.base) if self.mechanism == "tree" else Buffered(ticks)
 
         made = Doubling(factor) if self.horizon is None else factor(self.horizon)
         if not known:
-            return Hidden(made, rho, delta, most, self.keep_discovered, self.max_weight)
+            hidden = Hidden(made, rho, delta, most, self.keep_discovered, self.max_weight)
+            hidden.complete = not self._listed_first  # what is not listed yet may lack events of more items
+            return hidden
         if self.horizon is not None and self.mechanism == "factorised":
             made = best_factor(self.horizon, rho, most * self.max_weight**2)
         return Factored(made, rho, most, len(self._items), self.max_weight)
@@ -326,6 +331,8 @@ class Histogram(ListedOverTime):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
+        if self._listed_first:
+            return (f"of an event {self._most} items count, those that the last tick published before others",)
         if self._people is None:
             return ()
         first = f"the first {self._most} different items of a person count, each once in all ticks together"
@@ -375,9 +382,9 @@ class Histogram(ListedOverTime):
                 raise ParameterError("users= and nulls= are for people: make it with unit=dc.User(max_items)")
             from discreet.continual._events import event_counts, weighted_counts
 
-            most, within = self.max_items_per_event, None if self._domain is None else self._index
+            most, within = self._most, None if self._domain is None else self._index
             if weights is None:
-                items, counts = event_counts(events, most, within)
+                items, counts = event_counts(events, most, within, self._public_items())
                 named = items.to_pylist()
             else:
                 named, counts = weighted_counts(events, weights, most, self.max_weight, within)
@@ -401,6 +408,10 @@ class Histogram(ListedOverTime):
         final = np.concatenate([np.arange(before), np.zeros(len(new), np.int64)])
         final[fresh] = before + np.arange(len(fresh))
         return _Counted([new[place - before] for place in fresh.tolist()], final[there], counts, (owners, final[held]))
+
+    def _public_items(self) -> frozenset[Item]:
+        """What the last tick published, where the items of an event that count are chosen by it."""
+        return frozenset(self._last.items if self._listed_first and self._last is not None else ())
 
     def _placed(self, values: list[Item]) -> tuple[Integers, list[Item]]:
         """The positions of different items, and those that are new, which follow; -1 outside a known domain."""
@@ -462,8 +473,7 @@ class Histogram(ListedOverTime):
         )
         return result if self.k is None else result.head(self.k)
 
-    def to_bytes(self) -> bytes:
-        """The whole state. Not private: it holds the true counts, the noise, and of people their ids and items."""
+    def _state(self) -> State:
         kind, items = plain_items(self._items)
         header = {
             **self._saved(),
@@ -482,17 +492,11 @@ class Histogram(ListedOverTime):
             blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
         if len(self._added):
             arrays["added"] = self._added
-        return save_state(self.family, header, arrays, blobs)
+        return State(header, arrays, blobs)
 
     @classmethod
-    def _rebuilt(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, Integers],
-        blobs: dict[str, bytes],
-        ledger: Account | None,
-        source: RandomSource | None,
-    ) -> Self:
+    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+        header, arrays, blobs = state
         items = items_of_plain(header["kind"], header["items"])
         histogram = cls(
             header["horizon"],
@@ -521,9 +525,8 @@ class Histogram(ListedOverTime):
             raise CorruptStateError("the state has arrays of another size")
         if histogram._people is not None:
             pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
-            histogram._people = PeopleSeen.loaded(
-                header["people"], parts["people"], pieces, histogram._people.most, len(items)
-            )
+            people = State(header["people"], parts["people"], pieces)
+            histogram._people = PeopleSeen.loaded(people, histogram._people.most, len(items))
         histogram._scheme.load(parts["scheme"], len(histogram._total), histogram.tick)
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         histogram._load_past(blobs)

@@ -19,8 +19,6 @@ from discreet.noise import RandomSource
 from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
 from discreet.privacy.calibration.tails import log_sum_tail, smallest_shift
 
-__all__ = ["known_gauss", "known_gumbel", "unknown_gauss", "unknown_gumbel", "unknown_laplace"]
-
 Integers = npt.NDArray[np.int64]
 Published = tuple[Integers, Integers]
 

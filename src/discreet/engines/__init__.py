@@ -10,7 +10,7 @@ from typing import Any
 
 _MODULES = ("threads", "spark", "spark_streaming")
 
-__all__ = ["local", "spark", "spark_streaming", "threads"]
+__all__ = ["spark", "spark_streaming", "threads"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,6 @@ from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.events.assembly import Rows
 from discreet.events.values import joined_keys
 
-__all__ = ["Amounts"]
-
 
 class Amounts:
     """The bin of every row, and whose row it is. NOT PRIVATE.

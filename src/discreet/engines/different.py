@@ -29,8 +29,6 @@ from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
 
-__all__ = ["ROOM", "DifferentItems", "Prints", "different_items"]
-
 ROOM = 96 * 2**20
 """Bytes that items may take in memory. A table that grows is there twice, and is looked at after a whole batch."""
 _PARTS = 256

@@ -25,8 +25,6 @@ try:
 except ImportError as error:
     raise ImportError("counting people that do not fit in memory needs DuckDB: pip install duckdb") from error
 
-__all__ = ["DuckPeople"]
-
 _OWN_SHARE = 2 / 3  # of the memory, at most: for the names; DuckDB has the rest
 _BATCH = 1 << 20  # rows that are fetched at once
 

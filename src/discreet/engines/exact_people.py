@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -16,20 +17,20 @@ from discreet.engines.private_folder import remove_left_over
 from discreet.engines.threads import available_workers
 from discreet.events.samples import mixed
 from discreet.summaries.memory import Memory
-from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, Holdings, People, ValueRange, by_person
+from discreet.summaries.people import (
+    LENGTH,
+    MOST_ROWS,
+    MOST_STEPS,
+    Counts,
+    Holdings,
+    People,
+    ValueRange,
+    by_person,
+    each_once,
+)
 
 if TYPE_CHECKING:
     from discreet.events.assembly import Rows
-
-__all__ = [
-    "LEAST_MEMORY",
-    "MemoryPeople",
-    "OpenPeople",
-    "people_of",
-    "present_pairs",
-    "rows_of_many",
-    "taking_part",
-]
 
 LEAST_MEMORY = 400 * 10**6
 """Below, the libraries and DuckDB alone take more than the limit."""
@@ -48,7 +49,25 @@ class OpenPeople(People):
         """Forget everything, on disk too."""
 
 
-class MemoryPeople(OpenPeople):
+class PairSums(People):
+    """People whose vectors over numbered items are added up in C++. NOT private."""
+
+    _pairs: _native.Pairs
+
+    @abc.abstractmethod
+    def _index(self, places: Counts) -> npt.NDArray[np.int32]:
+        """For every number of an item its index in `places`, or -1."""
+
+    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
+        squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
+        values, people = np.unique(squared, return_counts=True)
+        return values, people.astype(np.int64)
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        return np.frombuffer(self._pairs.scaled_sums(self._index(places), weights, longest), np.int64)
+
+
+class MemoryPeople(PairSums, OpenPeople):
     """People and their items in memory, sorted once. NOT private.
 
     Rows may come in any order; what is returned depends neither on it nor on the number of threads.
@@ -103,14 +122,6 @@ class MemoryPeople(OpenPeople):
         """The numbers that rows have for the items at these places."""
         return np.asarray(self._places[places], np.int64)
 
-    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
-        squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
-        values, people = np.unique(squared, return_counts=True)
-        return values, people.astype(np.int64)
-
-    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        return np.frombuffer(self._pairs.scaled_sums(self._index(places), weights, longest), np.int64)
-
     def holdings(self, places: Counts) -> Iterator[Holdings]:
         asked = places.tobytes()
         if self._held is None or self._held[0] != asked:
@@ -124,7 +135,6 @@ class MemoryPeople(OpenPeople):
         yield self._held[1]
 
     def _index(self, places: Counts) -> npt.NDArray[np.int32]:
-        """For every number of an item its index in `places`, or -1."""
         index = np.full(len(self._hashes), -1, np.int32)
         index[self._places[places]] = np.arange(len(places), dtype=np.int32)
         return index
@@ -153,15 +163,9 @@ def rows_of_many(rows: Iterable[tuple[Numbered, Numbered]], most: int) -> tuple[
     # Nobody else has as many items. Of these a sort tells.
     kept = [users[there].astype(np.int64) << 32 | items[there]
             for users, items in rows for there in [many[users + 1] & (items >= 0)]]  # fmt: skip
-    pairs = _different(np.concatenate(kept))
+    pairs = each_once(np.concatenate(kept))
     pairs = pairs[(np.bincount(pairs >> 32) > most)[pairs >> 32]]
     return (pairs >> 32).astype(np.int32), pairs.astype(np.int32)
-
-
-def _different(pairs: Counts) -> Counts:
-    """In order, each once. (np.unique hashes them first, which takes several times as long.)"""
-    pairs = np.sort(pairs)
-    return np.asarray(pairs[np.diff(pairs, prepend=-1) != 0], np.int64)
 
 
 def taking_part(
@@ -172,7 +176,7 @@ def taking_part(
     Of more than `most_items` items of a person those with the smallest hashes of the item's key and of all keys of the
     person together.
     """
-    pairs = _different(users.astype(np.int64) << 32 | items)
+    pairs = each_once(users.astype(np.int64) << 32 | items)
     users, items = (pairs >> 32).astype(np.int32), pairs.astype(np.int32)
     if len(users) and np.bincount(users).max() <= most_items:
         return users, items
@@ -224,11 +228,12 @@ def people_of(
         each += 32
     taken: deque[NumberedRows] = deque()
     count = 0
-    fits = limit.room > 0
+    room = limit.room
+    fits = room > 0
     while fits and (some := next(coming, None)) is not None:
         taken.append(some)
         count += len(some)
-        fits = each * count + users.bytes + items.bytes <= limit.room
+        fits = each * count + users.bytes + items.bytes <= room
     if fits:
         return MemoryPeople(taken, items, kind, most, threads or available_workers())
     from discreet.engines.duck_people import DuckPeople

@@ -13,8 +13,6 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["group_sums"]
-
 _AT_ONCE = 1 << 22  # rows: sums of so many entries of 2^30 are exact as floats
 
 

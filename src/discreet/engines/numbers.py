@@ -15,13 +15,11 @@ import pyarrow as pa
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.columns import is_amount
-from discreet.events.items import read
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, read
 from discreet.events.tags import untagged
 from discreet.events.values import items_array
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, wrap_counters
+from discreet.summaries._base import wrap_counters
 from discreet.summaries.people import Counts, ValueRange
-
-__all__ = ["Columns", "NumberedRows", "Numbers", "numbered", "plain_numbers"]
 
 Columns = tuple["pa.Array | None", "pa.Array | None", "pa.Array | None"]
 """People, items, and what is to be summed, without nulls: as `events.assembly.Rows.owned` gives them."""
@@ -82,7 +80,7 @@ def plain_numbers(amounts: pa.Array) -> npt.NDArray[np.float64]:
     kind = amounts.type
     if not is_amount(kind) and not pa.types.is_null(kind):
         raise DataError("the column of values must hold numbers")
-    plain = read(amounts, lambda: amounts.cast(pa.float64(), safe=False))
+    plain = amounts if pa.types.is_float64(kind) else read(amounts, lambda: amounts.cast(pa.float64(), safe=False))
     found: npt.NDArray[np.float64] = plain.to_numpy(zero_copy_only=False)
     return found
 

@@ -13,20 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.engines.exact_people import MemoryPeople
+from discreet.engines.exact_people import MemoryPeople, PairSums
 from discreet.engines.numbers import Numbered, NumberedRows, Numbers, plain_numbers
 from discreet.engines.threads import available_workers
 from discreet.events.values import joined_keys
 from discreet.summaries.moments import ValueMoment
-from discreet.summaries.people import LENGTH, MOST_STEPS, Counts, People
+from discreet.summaries.people import LENGTH, MOST_STEPS, Counts
 
 if TYPE_CHECKING:
     from discreet.events.assembly import Rows
 
-__all__ = ["Coordinates", "PersonSums", "people_in_groups", "person_sums"]
 
-
-class Coordinates(People):
+class Coordinates(PairSums):
     """What people's rows add up to: of place * parts + part, the part of the sums of the group at that place.
 
     NOT private. Places are known: those of a public list, or of groups that were discovered.
@@ -46,14 +44,6 @@ class Coordinates(People):
 
     def items(self, places: Counts) -> pa.Array:
         return pa.array(places, pa.int64())
-
-    def lengths(self, places: Counts, weights: Counts) -> tuple[npt.NDArray[np.float64], Counts]:
-        squared = np.frombuffer(self._pairs.lengths(self._index(places), weights), np.float64)
-        values, people = np.unique(squared, return_counts=True)
-        return values, people.astype(np.int64)
-
-    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        return np.frombuffer(self._pairs.scaled_sums(self._index(places), weights, longest), np.int64)
 
     def _index(self, places: Counts) -> npt.NDArray[np.int32]:
         index = np.full(max(self._many * self._parts, 1), -1, np.int32)

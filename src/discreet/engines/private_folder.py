@@ -9,8 +9,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["PrivateFolder", "remove_left_over"]
-
 _FOLDER = "discreet-people-"
 
 

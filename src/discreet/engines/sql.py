@@ -29,18 +29,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
+import _duckdb as duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
+from discreet.engines.conditions import Plan, plan_of
 from discreet.errors import DataError, DiscreetError, ParameterError
 from discreet.events.columns import choose, kind_of, without_views
 from discreet.events.files import FileRows, Files, column_names
 from discreet.events.inputs import expand
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
 
 __all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "select", "where"]
 
@@ -180,7 +184,10 @@ _HARMLESS = {"STANDARD_HANDLING", "CTE_MATERIALIZE_DEFAULT"}
 
 
 class _Checker:
-    """Refuses what is not on the lists."""
+    """Refuses what is not on the lists. Tables of a database may have a schema before them."""
+
+    def __init__(self, database: bool = False) -> None:
+        self._database = database
 
     def expression(self, node: Any) -> None:
         """An expression and all of its parts."""
@@ -267,9 +274,10 @@ class _Checker:
             raise _refused("a sample", "which rows are in it is chosen without noise that is accounted for")
         if node.get("column_name_alias"):
             raise _refused("names of columns after a table", "name them in the query: SELECT a AS b")
-        if node.get("schema_name") or node.get("catalog_name"):
+        if (node.get("schema_name") and not self._database) or node.get("catalog_name"):
             raise _refused("a schema or a catalog before a table", f"files are named as 'log.csv', or as {FILES}")
         known = {"type", "alias", "query_location", "query_location_length", "table_name", "qualified_name", "subquery"}
+        known |= {"schema_name"}
         self._nothing_else(node, known, "a part of FROM")
 
     @staticmethod
@@ -349,8 +357,8 @@ def _substituted(node: Any, inside: Callable[[list[str]], Node]) -> Any:
 
 
 class _Flattener:
-    def __init__(self) -> None:
-        self._check = _Checker()
+    def __init__(self, database: bool = False) -> None:
+        self._check = _Checker(database)
 
     def query(self, node: Node, known: Mapping[str, _Flat]) -> _Flat:
         """A SELECT; `known` are the queries of WITH that it may read, by their names."""
@@ -368,7 +376,8 @@ class _Flattener:
         if table["type"] == "SUBQUERY":
             below = self.query(table["subquery"]["node"], known)
         else:
-            below = known.get(name.lower()) or _Flat(name, star=True)
+            schema = table.get("schema_name")
+            below = (not schema and known.get(name.lower())) or _Flat(f"{schema}.{name}" if schema else name, star=True)
         here = str(table.get("alias") or name).lower()
 
         def inside(names: list[str]) -> Node:
@@ -666,13 +675,13 @@ class Query:
         return None if self._flat.star else list(self._flat.outputs)
 
 
-def select(sql: str) -> Query:
-    """A query that a user wrote in full.
+def select(sql: str, database: bool = False) -> Query:
+    """A query that a user wrote in full, of files or of a table of a database.
 
     Raises:
         ParameterError: If a row of its result may come from anything but one row of its input; it says why.
     """
-    maker = _Flattener()
+    maker = _Flattener(database)
     tree = maker.parsed(_text(sql, "a query"))["statements"][0]["node"]
     return Query(sql, maker.query(tree, {}), maker)
 
@@ -709,6 +718,29 @@ class _Statement:
     kind: pa.DataType
 
 
+class _Step(NamedTuple):
+    """One condition, or several in a row: a plan, or what DuckDB is given of the columns that it reads."""
+
+    plan: Plan | None
+    statement: _Statement | None
+    read: list[str]
+
+
+_SAMPLE = 1024
+
+
+def _few_texts(table: pa.Table) -> pa.DictionaryArray | None:
+    """The only column of a table, by its different texts; None where these are many, or no texts."""
+    if table.num_columns != 1 or table.num_rows < 2 * _SAMPLE or not pa.types.is_string(table.schema.field(0).type):
+        return None
+    column = table.column(0)
+    if len(column.slice(0, _SAMPLE).unique()) > _SAMPLE // 4:
+        return None
+    encoded = column.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    return encoded if 2 * len(encoded.dictionary) < table.num_rows else None
+
+
 class RowQuery:
     """A query for certain columns, as `discreet.events.row_query.Bound` has it."""
 
@@ -729,8 +761,12 @@ class RowQuery:
         self._names = {name: f"c{place}" for place, name in enumerate(reads) if name is not None}
         self._maker, self._conditions, self._computed = maker, list(conditions), computed
         self._short = _short_columns([*conditions, *computed])
-        self._blocks = Blocks()
-        self._statements: dict[tuple[str, ...], tuple[_Statement | None, _Statement | None]] = {}  # by types of columns
+        self._plans: dict[tuple[str, ...], list[_Step]] = {}  # by types of columns, as the next
+        self._computations: dict[tuple[str, ...], _Statement] = {}
+
+    @functools.cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks()
 
     def _named(self, expression: Node, texts: set[str]) -> str:
         """An expression as SQL; `texts` are the columns that are text."""
@@ -750,44 +786,84 @@ class RowQuery:
         fields = ", ".join(f"k{place} := ({text})" for place, text in enumerate(expressions))
         return f"SELECT TRY(struct_pack({fields})) AS r FROM rows"
 
-    def _made_for(self, schema: pa.Schema) -> tuple[_Statement | None, _Statement | None]:
-        """What selects rows and what computes columns, for columns of such types; tried without any of the rows."""
+    def _texts_in(self, schema: pa.Schema) -> set[str]:
+        kinds = {name: schema.field(ours).type for name, ours in self._names.items()}
+        return {name for name, kind in kinds.items() if kind_of(kind, lists=False) == "text"}
+
+    def _steps(self, schema: pa.Schema) -> list[_Step]:
+        """How to compute the conditions of columns of such types, in their order; tried without any of the rows."""
         types = tuple(map(str, schema.types))
-        if types not in self._statements:
+        if types not in self._plans:
             kinds = {name: schema.field(ours).type for name, ours in self._names.items()}
-            texts = {name for name, kind in kinds.items() if kind_of(kind, lists=False) == "text"}
-            conditions, expressions = (
-                [self._named(each, texts) for each in of] for of in (self._conditions, self._computed)
-            )
-            self._statements[types] = (
-                self._tried(self._computation([self._all_of(conditions)]), schema) if conditions else None,
-                self._tried(self._computation(expressions), schema) if expressions else None,
-            )
-        return self._statements[types]
+            plans = [(plan_of(each, kinds), each) for each in self._conditions]
+            steps: list[_Step] = []
+            for slow, group in itertools.groupby(plans, key=lambda each: each[0] is None):
+                if not slow:
+                    steps += [_Step(plan, None, []) for plan, _ in group]
+                    continue
+                nodes = [node for _, node in group]
+                made = self._all_of([self._named(node, self._texts_in(schema)) for node in nodes])
+                read = [self._names[name] for name in dict.fromkeys(_columns_in(nodes))] or schema.names[:1]
+                some = pa.schema([schema.field(name) for name in read])
+                steps.append(_Step(None, self._tried(self._computation([made]), some), read))
+            self._plans[types] = steps
+        return self._plans[types]
 
     def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         """Which rows stay, and of which that cannot be computed."""
-        (held,), failed = self._run(0, columns)
-        return np.asarray(held.fill_null(False), np.bool_), failed
+        table = self._table(columns)
+        failed = self._too_long(table)
+        held = np.ones(table.num_rows, np.bool_) if failed is None else ~failed
+        failed = np.zeros(table.num_rows, np.bool_) if failed is None else failed
+        given = {name: table.column(ours) for name, ours in self._names.items()}
+        for plan, statement, read in self._steps(table.schema):
+            if plan is not None:
+                held &= np.asarray(plan(given).fill_null(False), np.bool_)
+                continue
+            assert statement is not None
+            # Where a condition before does not hold, this one is not asked.
+            some = table.select(read) if held.all() else table.select(read).filter(pa.array(held))
+            found = self._of_each(statement, some)
+            bad, asked = np.asarray(found.is_null(), np.bool_), np.flatnonzero(held)
+            failed[asked[bad]] = True
+            held[asked[~np.asarray(found.field(0).fill_null(False), np.bool_) | bad]] = False
+        return held, failed
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
         """The computed columns, and which of the rows cannot be computed."""
-        return self._run(1, columns)
+        table = self._table(columns)
+        types = tuple(map(str, table.schema.types))
+        if types not in self._computations:
+            texts = self._texts_in(table.schema)
+            sql = self._computation([self._named(each, texts) for each in self._computed])
+            self._computations[types] = self._tried(sql, table.schema)
+        statement, long = self._computations[types], self._too_long(table)
+        if long is None:
+            result = self._blocks.computed(statement.sql, table, statement.kind)
+        else:
+            some = self._blocks.computed(statement.sql, table.filter(pa.array(~long)), statement.kind)
+            result = some.take(pa.array(np.cumsum(~long) - 1, mask=long))
+        return [result.field(at) for at in range(result.type.num_fields)], np.asarray(result.is_null(), np.bool_)
 
-    def _run(self, which: int, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
+    def _table(self, columns: Sequence[pa.Array]) -> pa.Table:
         given = zip(self.reads, columns, strict=True)
-        table = pa.table({self._names[name]: without_views(column) for name, column in given if name is not None})
-        statement = self._made_for(table.schema)[which]
-        assert statement is not None
+        return pa.table({self._names[name]: without_views(column) for name, column in given if name is not None})
+
+    def _too_long(self, table: pa.Table) -> Mask | None:
+        """The rows that nothing is computed of; None if there are none."""
         limits = [_SHORT if name in self._short else _LONGEST for name in self._names]
         found = [long for at, limit in enumerate(limits) if (long := _longer(table.column(at), limit)) is not None]
-        if found:
-            short = ~np.logical_or.reduce(found)
-            some = self._blocks.computed(statement.sql, table.filter(pa.array(short)), statement.kind)
-            result = some.take(pa.array(np.cumsum(short) - 1, mask=~short))
-        else:
-            result = self._blocks.computed(statement.sql, table, statement.kind)
-        return [result.field(at) for at in range(result.type.num_fields)], np.asarray(result.is_null(), np.bool_)
+        return np.logical_or.reduce(found) if found else None
+
+    def _of_each(self, statement: _Statement, table: pa.Table) -> pa.StructArray:
+        """What a condition says of every row; of one column of texts that are often the same, of each of them once."""
+        encoded = _few_texts(table)
+        if encoded is None:
+            return self._blocks.computed(statement.sql, table, statement.kind)
+        kind, none = table.schema.field(0).type, len(encoded.dictionary)
+        values = pa.chunked_array([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)]).cast(kind)
+        found = self._blocks.computed(statement.sql, pa.table([values], schema=table.schema), statement.kind)
+        return found.take(encoded.indices.fill_null(none))
 
     def _tried(self, sql: str, schema: pa.Schema) -> _Statement:
         """Whether it can be computed of such columns at all: of no rows, and of one of the probes.
@@ -836,6 +912,8 @@ class WholeQuery:
 
     def __init__(self, sql: str) -> None:
         self.text = _text(sql, "a query")
+        import duckdb  # noqa: F401 (which scans Arrow)
+
         self._connection = new_database().cursor()
         maker = _Flattener()
         self._tree = maker.parsed(sql)
@@ -954,11 +1032,11 @@ class WholeQuery:
         ((sql,),) = ask("SELECT json_deserialize_sql(?::JSON)", [json.dumps(self._tree)])
         found = self._run(self._bound(str(sql)).to_arrow_table)
         names = list(found.schema.names)
-        chosen = choose(names, wanted[0], [name for name in wanted[1:] if name is not None], "the result of the query")
+        chosen = choose(names, wanted, "the result of the query")
         for batch in found.to_batches(_ROWS_AT_ONCE):
             yield tuple(without_views(batch.column(name)) for name in chosen)
 
-    def _bound(self, sql: str) -> duckdb.DuckDBPyRelation:
+    def _bound(self, sql: str) -> DuckDBPyRelation:
         """A query whose names and types are found, and of which nothing is computed yet: an error quotes no row."""
         problem = ""
         try:

@@ -15,8 +15,6 @@ from discreet.privacy.checks import whole_number
 from discreet.summaries import ShardedMisraGries
 from discreet.summaries.sharded_misra_gries import MAX_SHARDS
 
-__all__ = ["available_workers", "summarise"]
-
 
 def available_workers() -> int:
     """How many cores this process may use."""

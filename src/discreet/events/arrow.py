@@ -74,7 +74,7 @@ def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) ->
         reason = unreadable(error, source.name, "is not an Arrow IPC stream or file")
     if reason is not None:
         raise reason
-    wanted = choose(names, column, others, source.name)
+    wanted = choose(names, [column, *others], source.name)
     yield tuple(pa.nulls(0, reader.schema.field(name).type) for name in wanted)  # whether or not there are rows
     while (batch := _next(reader, source.name)) is not None:
         yield tuple(checked(batch, name, source.name) for name in wanted)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of, skip_nulls
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
 from discreet.events.times import NOT_A_TIME, pair_keys, whole_seconds
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Wanted:
     of_people: bool = False
 
     def __post_init__(self) -> None:
-        skip_nulls(self.nulls)
-        if self.bad_rows not in ("error", "skip"):
-            raise ParameterError(f"bad_rows must be 'error' or 'skip', not {self.bad_rows!r}")
+        for rule in ("nulls", "bad_rows"):
+            if getattr(self, rule) not in ("error", "skip"):
+                raise ParameterError(f"{rule} must be 'error' or 'skip', not {getattr(self, rule)!r}")
         named = [*self.columns, *self.by, *(name for name in (self.user, self.value) if name is not None)]
         for name in named:
             if not isinstance(name, str) or item_of(name) is None:
@@ -227,13 +227,13 @@ class Rows:
     @property
     def remarks(self) -> list[str]:
         """What was left out, for the operator, who has the data. NOT PRIVATE."""
-        told, alone = [], "(not private: for your eyes alone)"
-        if self._assembler.outside:
-            told.append(f"{self._assembler.outside:,} rows are not of the period and were left out {alone}")
-        if self.bad_rows:
-            told.append(f"{self.bad_rows:,} rows could not be read and were left out {alone}")
-        if self.bad_rows and self.first_bad_row is not None:
-            told.append(f"the first of them is in {self.first_bad_row}")
+        told, alone, found = [], "(not private: for your eyes alone)", self._assembler
+        if found.outside:
+            told.append(f"{found.outside:,} rows are not of the period and were left out {alone}")
+        if found.bad_rows:
+            told.append(f"{found.bad_rows:,} rows could not be read and were left out {alone}")
+        if found.bad_rows and found.first_bad is not None:
+            told.append(f"the first of them is in {found.first_bad}")
         return told
 
     @property
@@ -396,6 +396,7 @@ class Assembler:
         first_bad: Where the first of them was, if that is known. NOT PRIVATE.
         line_of: The line of a row of the next batch, where the reader reads lines.
         people: Is told whose rows stay and whose are bad, where somebody asks.
+        time_place: Where the column of times is that spans are told apart by.
     """
 
     def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
@@ -404,28 +405,22 @@ class Assembler:
         self.has_schema, self.check_text, self.longest = True, False, DEFAULT_MAX_KEY_BYTES
         self.times, self.bad_rows, self.outside = False, 0, 0
         self._pairing: Pairing | None = None
-        self._places: tuple[int, int | None, bool] = (0, None, False)  # of the time, of the people, and of it alone
+        self.time_place: int | None = None
+        self._whose: int | None = None  # the place of the people
+        self._times_alone = False  # whether the column of times is read for this alone
         self.first_bad: str | None = None
         self.line_of: Callable[[int], int] | None = None
         self.people: BadPeople | None = None
         self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
         self._kind: str | None = None
 
-    def pair(self, wanted: Wanted, names: Sequence[Any]) -> list[Any]:
-        """The columns to read, with that of times where spans of time are told apart: the last, unless it is there."""
-        if wanted.pairing is None:
-            return list(names)
-        self._pairing, time = wanted.pairing, wanted.pairing.time
-        alone = time not in names
-        read = [*names, time] if alone else list(names)
-        whose = read.index(wanted.user) if wanted.user is not None else 0 if wanted.of_people else None
-        self._places = read.index(time), whose, alone
+    def pair(self, wanted: Wanted, pairing: Pairing, names: Sequence[Any]) -> list[Any]:
+        """Tell spans of time apart: the columns to read, with that of times, the last unless it is there."""
+        self._pairing, self._times_alone = pairing, pairing.time not in names
+        read = [*names, pairing.time] if self._times_alone else list(names)
+        self.time_place = read.index(pairing.time)
+        self._whose = read.index(wanted.user) if wanted.user is not None else 0 if wanted.of_people else None
         return read
-
-    @property
-    def time_place(self) -> int | None:
-        """Where the column of times is that spans are told apart by."""
-        return None if self._pairing is None else self._places[0]
 
     def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
         """Some rows are bad, for a reason that tells nothing about what is in them; the first of them in this line."""
@@ -476,9 +471,10 @@ class Assembler:
 
         A row is of one span, which its own time decides, so it is in one pair.
         """
-        place, whose, alone = self._places
+        place, whose = self.time_place, self._whose
+        assert place is not None
         spans, good = pairing.spans(arrays[place], source)
-        arrays = arrays[:place] + arrays[place + 1 :] if alone else arrays
+        arrays = arrays[:place] + arrays[place + 1 :] if self._times_alone else arrays
         there = np.asarray(spans.is_valid())
         if not there.all():
             self._found_nulls(1, source, lambda: int(np.argmin(there)))

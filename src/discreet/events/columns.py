@@ -55,14 +55,15 @@ def unreadable(error: Exception, name: str, otherwise: str) -> DataError:
     )
 
 
-def choose(
-    names: Sequence[str], column: str | None, others: Sequence[str], source: str, show_names: bool = True
-) -> list[str]:
+def choose(names: Sequence[str], wanted: Sequence[str | None], source: str, show_names: bool = True) -> list[str]:
     """The names of the columns that are wanted: that of the items, and others.
 
-    Without `column` it is the only one there is (beside the others). `show_names` is False where the names might
+    Where the first is None it is the only one there is (beside the others). `show_names` is False where the names might
     be data: a CSV file without a header line has its first row in their place.
     """
+    if not wanted:
+        return []
+    column, others = wanted[0], [name for name in wanted[1:] if name is not None]
     there = (
         f"its columns are {', '.join(map(repr, names))}"
         if show_names

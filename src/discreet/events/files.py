@@ -13,13 +13,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events import columns
+from discreet.events import columns, inputs
 from discreet.events.ahead import in_order, read_ahead
 from discreet.events.assembly import Events, Rows, Wanted, Whole
-from discreet.events.inputs import ARROW_FILE_MAGIC, FORMATS, STDIN, ByteSource, encoding_named, expand, format_named
+from discreet.events.inputs import (
+    ARROW_FILE_MAGIC,
+    FORMATS,
+    STDIN,
+    ByteSource,
+    blocks,
+    cuts,
+    encoding_named,
+    expand,
+    format_named,
+    is_table,
+    open_input,
+    size_of_input,
+)
 from discreet.events.keys import Keys
 
 if TYPE_CHECKING:
+    from discreet.events.databases import DatabaseTable
     from discreet.events.lookup import Lookup
     from discreet.events.one_pass import OnePass
     from discreet.events.pages import ColumnPages
@@ -27,6 +41,8 @@ if TYPE_CHECKING:
     from discreet.events.text import Dialect, TextReader, TextRows
 
 _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
+
+_TABLES = ("parquet", "arrow", "table")  # formats with a schema; the others are text
 
 __all__ = ["FORMATS", "FileRows", "Files", "column_names"]
 
@@ -150,11 +166,14 @@ class FileRows(Rows):
             how = {"format": files.format, "dialect": files.dialect, "encoding": files.encoding}
             how |= {"bad_rows": wanted.bad_rows}
             self._query, self._files = self._query.reading(**how), []
-        self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] = _one_by_one
+        self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] = lambda tasks: (
+            task() for task in tasks
+        )
         self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
         # By what is public, the names: which rows come must not decide how those before them were taken.
         unknown = "jsonl" if files.dialect is None else "csv"
-        of_kinds = any((files.format or format_named(file)[0] or unknown) == "jsonl" for file in self._files)
+        named = [files.format or format_named(file)[0] or unknown for file in self._files if not is_table(file)]
+        of_kinds = "jsonl" in named
         if not wanted.plain and not wanted.numbers:
             items = () if wanted.only_groups else wanted.columns or ("item",)
             self.keys = self._assembler.keys = Keys(
@@ -168,13 +187,14 @@ class FileRows(Rows):
             names = [wanted.user, *names]
         others = [*wanted.by, *([] if wanted.numbers else [wanted.user]), wanted.value]
         self._value_place = len(names) + sum(name is not None for name in others) - 1
-        self._names = self._assembler.pair(wanted, [*names, *(name for name in others if name is not None)])
+        self._names = [*names, *(name for name in others if name is not None)]
         if wanted.pairing is not None:
+            self._names = self._assembler.pair(wanted, wanted.pairing, self._names)
             self.tagged = self.tagged - {"user"}  # pairs have the kind of the person inside
         self.as_read = self._made = False
         self._bytes_before = 0
-        self._source: ByteSource | None = None
-        sizes = [os.stat(file).st_size if file != STDIN and os.path.isfile(file) else None for file in self._files]
+        self._source: ByteSource | DatabaseTable | None = None
+        sizes = [size_of_input(file) for file in self._files]
         self.bytes_total = None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
@@ -228,20 +248,26 @@ class FileRows(Rows):
         return sum(len(arrays[0]) for arrays in self.columns_read()) if self.as_read else super().number()
 
     def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
-        # What can be done before counting is done by the threads that read. (Where bytes are waited for, on a terminal
-        # or a pipe, the main thread waits, which hears of signals.)
-        check = partial(summary.checked, **rules)
         made = max_items is None and self._wanted.user is None and self._reading.alone
-        if made and self.bytes_total is not None and not self.tagged:
+        coming = self.items() if made else super()._columns(summary, rules, max_items)
+        if self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES:
+            # On a terminal or a pipe the main thread waits for bytes, which hears of signals; a single block is read
+            # sooner than threads begin.
+            return coming
+        # What can be done before counting is done by the threads that read.
+        self.side_by_side, check = in_order, partial(summary.checked, **rules)
+        if made and not self.tagged:
             # Nothing is left to do between the threads that read and the one that counts: another would be in their
             # way. (In JSON lines some rows may be numbers, which are not made.)
-            self._hash, self.side_by_side = summary.hash_made, in_order
-            return map(check, self.items())
-        coming = self.items() if made else super()._columns(summary, rules, max_items)
-        if self.bytes_total is None:
-            return coming
-        self.side_by_side = in_order
+            self._hash = summary.hash_made
+            return map(check, coming)
         return read_ahead(map(check, coming))
+
+    def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
+        if self.bytes_total is None or self._all.passes:
+            return super()._by_role()
+        self.side_by_side = in_order
+        return read_ahead(super()._by_role())
 
     def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
         """Of rows that have kinds of their own, as in JSON lines: one of another kind must not stop the others."""
@@ -263,10 +289,12 @@ class FileRows(Rows):
             yield from shared
             return
         for file in self._files:
-            self._source = source = ByteSource(file, self._encoding)
+            self._source = source = open_input(file, self._encoding)
             try:
                 for arrays in self._arrays(source):
                     yield source.name, arrays
+                if source.remote is not None:
+                    source.check_not_replaced()
                 self._bytes_before += source.bytes_read if source.size is None else source.size
             finally:
                 self._source = None
@@ -287,22 +315,22 @@ class FileRows(Rows):
         reads = list(self._names if bound is None else bound.reads)
         return _Reading(bound, reads, numbers, alone and not self.as_read)
 
-    def _arrays(self, source: ByteSource) -> Iterator[Any]:
+    def _arrays(self, source: Any) -> Iterator[Any]:
         reads = self._reading.reads
         format = _format_of(source, self._format, self._dialect, reads, self._encoding)
         self._assembler.has_schema = format != "jsonl"
-        self._assembler.check_text = format in ("parquet", "arrow")  # the others are read as text, and checked then
+        self._assembler.check_text = format in _TABLES  # the others are read as text, and checked then
         # Items are not made any more where those of a file before had a type that keys are made of.
         self._made = self._made and (self.keys is None or self.keys.layout is None)
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         if format == "parquet":
             from discreet.events.pages import ColumnPages
 
-            pages = ColumnPages.of(source, self._names[0]) if self._made else None
+            pages = ColumnPages.of(source, self._names[0]) if self._made and source.remote is None else None
             if pages is not None:
                 self._assembler.same_kind(pages.kind, source.name)
                 return self._decoded(pages)
-        if format in ("parquet", "arrow"):
+        if format in _TABLES:
             return self._queried(self._of_table(source, format, reads), source)
         return self._text(source, format)
 
@@ -318,23 +346,25 @@ class FileRows(Rows):
         """Whether items come in lists, or may."""
         return self._wanted.lists is True
 
-    def shared_reading(self, source: ByteSource, reads: list[str | None]) -> tuple[str, Iterator[Callable[[], Any]]]:
+    def shared_reading(self, source: Any, reads: list[str | None]) -> tuple[str, Iterator[Callable[[], Any]]]:
         """The format of a file, and tasks that read blocks of these columns, whatever is made of them."""
         format = _format_of(source, self._format, self._dialect, reads, self._encoding)
-        if format in ("parquet", "arrow"):
+        if format in _TABLES:
             return format, (partial(tuple, arrays) for arrays in self._of_table(source, format, reads))
         return format, self._blocks(source, format, reads)
 
-    def of_shared(self, source: ByteSource, format: str, blocks: Iterator[Any]) -> Iterator[Any]:
+    def of_shared(self, source: Any, format: str, blocks: Iterator[Any]) -> Iterator[Any]:
         """Its columns of the blocks of a file that all share."""
-        self._assembler.has_schema, self._assembler.check_text = True, format in ("parquet", "arrow")
+        self._assembler.has_schema, self._assembler.check_text = True, format in _TABLES
         self._source = source
-        if format in ("parquet", "arrow"):
+        if format in _TABLES:
             mine = (tuple(arrays[place] for place in self.places) for arrays in blocks)
             return self._queried(mine, source)
         return self._of_blocks((block.part(self.places) for block in blocks), source.name)
 
-    def _of_table(self, source: ByteSource, format: str, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+    def _of_table(self, source: Any, format: str, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        if format == "table":
+            return source.read(reads[0], [str(name) for name in reads[1:]])  # type: ignore[no-any-return]
         if format == "parquet":
             from discreet.events.parquet import read_parquet
 
@@ -347,7 +377,7 @@ class FileRows(Rows):
         with closing(self.side_by_side(pages.tasks(self._hash))) as columns_of_pages:
             yield from columns_of_pages
 
-    def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: ByteSource) -> Iterator[tuple[pa.Array, ...]]:
+    def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: Any) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of the columns of a table."""
         bound = self._reading.bound
         for arrays in read:
@@ -359,7 +389,7 @@ class FileRows(Rows):
                 self._assembler.found_bad(bad, f"{source.name} has {columns.UNCOMPUTED}")
             yield arrays
 
-    def _texts(self, arrays: tuple[pa.Array, ...], source: ByteSource) -> tuple[pa.Array, ...]:
+    def _texts(self, arrays: tuple[pa.Array, ...], source: Any) -> tuple[pa.Array, ...]:
         """The rows whose text is UTF-8, in all columns."""
         masks = (columns.readable(array, None, check_text=True) for array in arrays)
         found = [good for good in masks if good is not None]
@@ -370,7 +400,7 @@ class FileRows(Rows):
         plain = (a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in arrays)
         return tuple(array.filter(pa.array(good)) for array in plain)
 
-    def _text(self, source: ByteSource, format: str) -> Iterator[Any]:
+    def _text(self, source: Any, format: str) -> Iterator[Any]:
         """The wanted columns of a text format, block by block."""
         with closing(self.side_by_side(self._blocks(source, format))) as blocks:
             yield from self._of_blocks(blocks, source.name)
@@ -417,14 +447,13 @@ class FileRows(Rows):
             lines += block.lines
 
     def _blocks(
-        self, source: ByteSource, format: str, reads: list[str | None] | None = None
+        self, source: Any, format: str, reads: list[str | None] | None = None
     ) -> Iterator[Callable[[], _Block]]:
         """Tasks that read a block of whole records each. What one block says of others is looked at here, in order.
 
         With `reads` it is read for all who share a pass.
         """
         from discreet.events import text
-        from discreet.events.records import blocks, cuts
 
         lists, (bound, (column, *others), numbers, _) = self._wanted.lists, self._reading
         reader = text.reader_of(format, source.name, reads or self._reading.reads, self._dialect)
@@ -464,7 +493,7 @@ class FileRows(Rows):
                     around = [key for key in first if not any(str(other).startswith(f"{key}.") for other in others)]
                     beside = [other for other in others if other is not None]
                     names = list(dict.fromkeys([*around, *beside]))
-                    column = columns.choose(names, None, beside, source.name, show_names=False)[0]
+                    column = columns.choose(names, [None, *beside], source.name, show_names=False)[0]
                 if lists is None and column is not None:
                     # It is one row that decides then: who publishes says what is there.
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(data))
@@ -523,30 +552,28 @@ class _Block:
         return self
 
 
-def _one_by_one(tasks: Iterable[Callable[[], Any]]) -> Generator[Any, None, None]:
-    return (task() for task in tasks)
-
-
 def _format_of(
-    source: ByteSource,
+    source: Any,
     format: str | None,
     dialect: Dialect | None,
     names: Iterable[str | None],
     encoding: str | None,
 ) -> str:
     """What a file holds: as it was said, or as its name or its beginning tells."""
+    if source.format == "table" and (format or dialect or encoding):
+        raise ParameterError(f"{source.name} is a table: a format, cells and an encoding are for files")
     found = format or source.format
     if dialect is not None:  # what is said of cells says that there are some
         found = found if found not in (None, "text") or format else "csv"
         if found not in ("csv", "tsv"):
             raise ParameterError(f"{source.name} is {found}: a header, delimiter and quote are for csv and tsv")
     found = found or _sniff(source, names)
-    if encoding is not None and found in ("parquet", "arrow"):
+    if encoding is not None and found in _TABLES:
         raise ParameterError(f"{source.name} is {found}: an encoding is for text")
     return found
 
 
-def _sniff(source: ByteSource, names: Iterable[str | None]) -> str:
+def _sniff(source: Any, names: Iterable[str | None]) -> str:
     """The format of an input whose name does not tell: by its first bytes, or by its first line."""
     head = source.peek(1 << 16)
     if head.startswith(b"PAR1"):
@@ -570,9 +597,11 @@ def column_names(
     """The columns that a file has; None where each row has its own, or where they are not named."""
     if path == STDIN:
         return None
-    source = ByteSource(path, encoding)
+    source: Any = open_input(path, encoding)
     try:
         found = _format_of(source, format, dialect, (), encoding)
+        if found == "table":
+            return list(source.names)
         if found == "parquet":
             import pyarrow.parquet
 
@@ -583,7 +612,6 @@ def column_names(
             if source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
                 source.read(len(ARROW_FILE_MAGIC))
             return list(pyarrow.ipc.open_stream(pa.PythonFile(source.sequential(), mode="r")).schema.names)
-        from discreet.events.records import cuts
         from discreet.events.text import LOG_COLUMNS, Delimited
 
         if found in LOG_COLUMNS:

@@ -14,10 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.inputs import STDIN
+
+if TYPE_CHECKING:
+    from discreet.events.queues import Queued
 
 __all__ = ["Followed", "Piped", "follow"]
 
@@ -25,10 +28,14 @@ _HEAD = 4096  # bytes that tell a file from others
 _LOOK = 1 << 24
 
 
-def follow(path: str, remark: Callable[[str], None]) -> Piped | Followed:
+def follow(path: str, remark: Callable[[str], None]) -> Piped | Followed | Queued:
     """What follows this path; "-" is standard input. `remark` is told what the operator should know."""
     if path == STDIN:
         return Piped(path)
+    if "://" in path:
+        from discreet.events.queues import Queued
+
+        return Queued(path, remark)
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)
     except OSError as error:

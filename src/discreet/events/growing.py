@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import readable, without_null_elements
 from discreet.events.follow import Followed, Piped, follow
-from discreet.events.inputs import BLOCK_BYTES, UTF_8, UTF_16, as_utf8, encoding_named, format_named
+from discreet.events.inputs import BLOCK_BYTES, UTF_8, UTF_16, Cut, Cutter, as_utf8, encoding_named, format_named
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
-from discreet.events.records import Cut, Cutter
 from discreet.events.row_query import Rowwise, of_rows
 from discreet.events.text import (
     BLANK,
@@ -37,6 +36,9 @@ from discreet.events.text import (
     reader_of,
 )
 from discreet.events.times import seconds_of_column
+
+if TYPE_CHECKING:
+    from discreet.events.queues import Queued
 
 __all__ = ["Batch", "Growing"]
 
@@ -139,6 +141,14 @@ class Growing:
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
         self.format = format or _format_of(file)
+        if "://" in file:
+            from discreet.events.queues import FORMATS_OF_MESSAGES, topic_of
+
+            self.topic: str | None = ":".join(topic_of(file)[::2])
+            if self.format not in FORMATS_OF_MESSAGES or dialect is not None:
+                raise ParameterError(f"messages of a queue are {', '.join(FORMATS_OF_MESSAGES)}: one row each")
+        else:
+            self.topic = None
         if dialect is not None and format is None and self.format == "text":
             self.format = "csv"  # what is said of cells says that there are some
         if sets and self.format not in ("jsonl", "baskets"):
@@ -154,7 +164,7 @@ class Growing:
             raise ParameterError("text lines have no columns; give input_format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
-        self._source: Piped | Followed | None = None
+        self._source: Piped | Followed | Queued | None = None
         taken = range(len(self._reads)) if self._bound is None else self._bound.taken
         anything = {*range(len(self._reads))}.difference(taken[: len(self._values)])
         reads = [] if self.format in ("text", "baskets") else self._reads
@@ -243,6 +253,11 @@ class Growing:
         """What is left without a newline, if it is not to be waited for."""
         yield from self._last()
         self._ended_open = True
+
+    @property
+    def lag(self) -> int | None:
+        """How many messages of a queue wait to be read; None of files. NOT PRIVATE: for the operator's eyes."""
+        return getattr(self._source, "lag", None)
 
     def more(self) -> bool:
         """Whether another file waits to be read."""
@@ -353,6 +368,8 @@ class Growing:
 
 def _format_of(file: str) -> str:
     """What the name says, as for files that are whole; else lines of text: what will come cannot be looked at."""
+    if "://" in file:
+        return "jsonl"
     format, compression = format_named(file)
     if compression is not None:
         raise ParameterError(f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it")

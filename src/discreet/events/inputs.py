@@ -1,4 +1,4 @@
-"""Where bytes come from: files, globs and standard input, compressed or not, read in order and a piece at a time."""
+"""Where bytes come from: files, globs and standard input, compressed or not, in order and cut into records."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ import io
 import os
 import select
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from discreet import _native
 from discreet._later import pa
 from discreet.errors import DataError, ParameterError
 
+if TYPE_CHECKING:
+    from discreet.events.databases import DatabaseTable
+    from discreet.events.stores import RemoteFile
+
 __all__ = ["FORMATS", "STDIN", "UTF_8", "ByteSource", "as_utf8", "encoding_named", "expand", "format_named"]
+__all__ += ["Cut", "Cutter", "blocks", "cuts"]
+__all__ += ["is_table", "open_input", "scheme_of", "shown", "size_of_input"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 STDIN = "-"
+_REMOTE = ("s3", "gs", "abfs", "abfss", "https")  # events/stores.py
 BLOCK_BYTES = 1 << 20  # that stay in a cache
 LONGEST_RECORD = 1 << 26
 _LISTEN_MILLISECONDS = 500
@@ -81,15 +90,61 @@ def as_utf8(data: bytes, encoding: str | None) -> bytes:
     return data.decode(str(encoding), "surrogateescape").encode("utf-8", "surrogatepass")
 
 
+def scheme_of(path: str) -> str | None:
+    """The kind of store that a URL is of; None for a file of this machine."""
+    scheme, mark, _ = path.partition("://")
+    return scheme if mark and scheme in _REMOTE else None
+
+
+def is_table(path: str) -> bool:
+    """Whether this is a table of a database (events/databases.py)."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def shown(path: str) -> str:
+    """A path or a URL as messages have it: without a password, and without what signs it."""
+    scheme, mark, rest = path.partition("://")
+    if not mark or "/" in scheme:
+        return path
+    place, slash, name = rest.partition("/")
+    if is_table(path):
+        name, _, table = name.partition("#")
+        name = name.partition("?")[0] + (f"#{table}" if table else "")
+    elif scheme == "https":
+        name = name.partition("?")[0].partition("#")[0]
+    else:
+        name = name.partition("?endpoint=")[0]
+    user, at, host = place.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0] + at if scheme.startswith('abfs') else ''}{host}{slash}{name}"
+
+
+def size_of_input(path: str) -> int | None:
+    """How many bytes an input has, where that is known before it is read."""
+    if scheme_of(path) is not None:
+        from discreet.events.stores import size_of
+
+        return size_of(path)
+    return os.stat(path).st_size if path != STDIN and os.path.isfile(path) else None
+
+
+def open_input(path: str, encoding: str | None = None) -> ByteSource | DatabaseTable:
+    """A file, or a table of a database, opened."""
+    if not is_table(path):
+        return ByteSource(path, encoding)
+    from discreet.events.databases import DatabaseTable
+
+    return DatabaseTable(path)
+
+
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files that paths and glob patterns stand for, patterns sorted; "-" is standard input."""
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     files: list[str] = []
     for path in (os.fspath(path) for path in paths):
-        found = [path] if path == STDIN or os.path.exists(path) else _matches(path)
+        found = [path] if path == STDIN or is_table(path) or os.path.exists(path) else _matches(path)
         if not found:
-            raise ParameterError(f"there is no file {path!r}")
+            raise ParameterError(f"there is no file {shown(path)!r}{_known_schemes(path)}")
         files += found
     if not files:
         raise ParameterError("at least one file is needed")
@@ -103,7 +158,16 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     return files
 
 
+def _known_schemes(path: str) -> str:
+    known = f"; URLs are {', '.join(f'{each}://' for each in (*_REMOTE, 'postgresql'))}"
+    return known if "://" in path and scheme_of(path) is None else ""
+
+
 def _matches(pattern: str) -> list[str]:
+    if scheme_of(pattern) is not None:
+        from discreet.events.stores import expand_remote
+
+        return expand_remote(pattern)
     import glob
 
     return sorted(glob.glob(pattern, recursive=True))
@@ -111,7 +175,7 @@ def _matches(pattern: str) -> list[str]:
 
 def format_named(path: str) -> tuple[str | None, str | None]:
     """The format and the compression that a name tells by its endings; None where it does not."""
-    root, suffix = os.path.splitext(path.lower())
+    root, suffix = os.path.splitext((path if "://" not in path else shown(path)).lower())
     if suffix in _UNKNOWN.split():
         raise ParameterError(f"{path} is named {suffix}, which cannot be read; decompress or convert it")
     compression = _COMPRESSED.get(suffix)
@@ -149,19 +213,20 @@ class _Reader(io.RawIOBase):
         """The same, written where there is room for it; how many bytes there were."""
         done = min(len(room), len(self._ahead))
         room[:done], self._ahead = self._ahead[:done], self._ahead[done:]
-        while done < len(room) and (count := self._filled(room[done:])):
+        while done < len(room):
+            left = room[done:]
+            if hasattr(self._below, "readinto"):
+                count = int(self._below.readinto(left) or 0)
+            else:
+                piece = self._below.read(len(left)) or b""
+                if len(piece) > len(left):  # as decoded text may be
+                    piece, self._ahead = piece[: len(left)], piece[len(left) :]
+                left[: len(piece)], count = piece, len(piece)
+            if not count:
+                break
             done += count
             self.count += count
         return done
-
-    def _filled(self, room: memoryview) -> int:
-        if hasattr(self._below, "readinto"):
-            return int(self._below.readinto(room) or 0)
-        piece = self._below.read(len(room)) or b""
-        if len(piece) > len(room):  # as decoded text may be
-            piece, self._ahead = piece[: len(room)], piece[len(room) :]
-        room[: len(piece)] = piece
-        return len(piece)
 
     def _fetch(self, size: int) -> bytes:
         pieces = []
@@ -215,7 +280,7 @@ class ByteSource:
     """One input, opened: its decompressed bytes, in order.
 
     Args:
-        path: A file; "-" is standard input.
+        path: A file, or the URL of one; "-" is standard input.
         encoding: What text is written in (`encoding_named`); None for UTF-8, or UTF-16 with a byte order mark.
 
     Attributes:
@@ -224,34 +289,42 @@ class ByteSource:
     """
 
     def __init__(self, path: str, encoding: str | None = None) -> None:
-        self.name = "standard input" if path == STDIN else path
+        self.name = "standard input" if path == STDIN else shown(path)
         self._path = path
         self.format, compression = format_named(path)
+        self.remote: RemoteFile | None = None
+        self._file: Any = None
         try:
-            self._file = (
-                open(0, "rb", buffering=0, closefd=False) if path == STDIN else open(path, "rb", buffering=0)  # noqa: SIM115
-            )
+            if scheme_of(path) is not None:
+                from discreet.events.stores import RemoteFile
+
+                self._file = self.remote = RemoteFile(path)
+            else:
+                self._file = (
+                    open(0, "rb", buffering=0, closefd=False) if path == STDIN else open(path, "rb", buffering=0)  # noqa: SIM115
+                )
         except OSError as error:
             raise ParameterError(f"{self.name} cannot be opened: {error.strerror}") from error
-        self._raw = _Reader(self._file if self.size is not None else _Awaited(self._file))
+        awaited = self.size is None and self.remote is None
+        self._raw = self._reader = _Reader(_Awaited(self._file) if awaited else self._file)
+        self.compression: str | None = None
         try:
-            self.compression = next(
-                (c for magic, c in _COMPRESSIONS.items() if self._peek_raw(4).startswith(magic)), None
-            )
+            head = self.peek(4)
+            self.compression = next((c for magic, c in _COMPRESSIONS.items() if head.startswith(magic)), None)
             if self.compression is None:
-                if compression is not None and len(self._peek_raw(4)) < 4:
+                if compression is not None and len(head) < 4:
                     raise DataError(f"{self.name} cannot be read: it is not a whole {compression} stream")
-                self._reader = self._raw
             elif self.compression == "zip":
                 self._reader = _Reader(self._unzipped())
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
                 self._reader = _Reader(below)
-            if encoding is None and self.peek(4) in _UTF_32:
-                raise DataError(f"{self.name} is written in UTF-32; convert it to UTF-8 first")
             if encoding in (None, "utf-16"):
+                head = head if self._reader is self._raw else self.peek(4)
+                if encoding is None and head in _UTF_32:
+                    raise DataError(f"{self.name} is written in UTF-32; convert it to UTF-8 first")
                 without_mark = None if encoding is None else "utf-16-le"
-                encoding = "utf-16" if self.peek(2) in UTF_16 else without_mark
+                encoding = "utf-16" if head[:2] in UTF_16 else without_mark
             if encoding not in (None, UTF_8):
                 self._reader = _Reader(_Utf8(self._reader, str(encoding)))
         except BaseException:
@@ -281,6 +354,8 @@ class ByteSource:
     @property
     def size(self) -> int | None:
         """How many (compressed) bytes there are in all, where that is known."""
+        if self.remote is not None:
+            return self.remote.size
         status = os.fstat(self._file.fileno())
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -307,12 +382,14 @@ class ByteSource:
 
     def seekable(self) -> Any:
         """The file itself, for formats that are read from their end."""
-        self.descriptor()
+        self._check_plain()
         self._file.seek(0)
-        return self._file if self._path == STDIN else self._path
+        return self._file if self._path == STDIN or self.remote is not None else self._path
 
     def check_not_replaced(self) -> None:
         """Whoever has opened `seekable` by its name has opened this file, and not one that was put in its place."""
+        if self.remote is not None:
+            return self.remote.check_not_replaced()
         try:
             same = self._path == STDIN or os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
         except OSError:
@@ -322,13 +399,19 @@ class ByteSource:
 
     def descriptor(self) -> int:
         """That of the file, for formats that are read from their end."""
+        self._check_plain()
+        return int(self._file.fileno())
+
+    def _check_plain(self) -> None:
         if self.compression is not None or self.size is None:
-            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not a pipe")
-        return self._file.fileno()
+            other = "a pipe" if self.remote is None else "from a server that sends no ranges"
+            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not {other}")
 
     def tail(self, size: int) -> bytes:
         """The last bytes of a seekable file, fewer only if it is shorter."""
         end = self.size or 0
+        if self.remote is not None:
+            return self.remote.at(max(0, end - size), min(size, end))
         return os.pread(self._file.fileno(), min(size, end), max(0, end - size))
 
     def advance_to(self, share: float) -> None:
@@ -338,12 +421,6 @@ class ByteSource:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         self._file.close()
-
-    def _peek_raw(self, size: int) -> bytes:
-        try:
-            return self._raw.peek(size)
-        except OSError as error:
-            raise DataError(f"{self.name} cannot be read: {error.strerror}") from error
 
     def _guarded(self, take: Callable[[S], T], what: S) -> T:
         try:
@@ -364,3 +441,186 @@ def _broken_streams() -> tuple[type[Exception], ...]:
     import zlib
 
     return EOFError, pa.ArrowException, zipfile.BadZipFile, zlib.error
+
+
+# ---- records, however they come and however long one is ------------------------------------------------------------
+
+_START, _QUOTED = 0, 2  # cells, as `_native.record_bounds` has them
+_TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
+_OPEN = "a quoted cell that does not end"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Whole records one after the other, and where they are in the input.
+
+    Of a record that cannot be read nothing is kept but its place and how many `lines` it took, and `trouble` says what
+    is wrong with it.
+    """
+
+    data: bytes
+    start: int
+    end: int
+    trouble: str | None = None
+    lines: int = 1
+
+
+class Cutter:
+    """Cuts pieces of an input into records: lines or, with a quote, lines but for newlines inside of quoted cells.
+
+    What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
+    one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
+    does not end, or else with the line that was too long. What becomes of a record depends on its bytes alone, never on
+    the pieces that it comes in, and how often a byte is looked at does not grow with the record.
+    """
+
+    def __init__(self, delimiter: str = ",", quote: str | None = None, position: int = 0) -> None:
+        self._delimiter = delimiter
+        self._quote = None if quote is None else quote.encode()
+        self.position = position  # of the first byte that is not in a record yet
+        self._waiting: list[bytes] = []
+        self._length = 0
+        self._cell = _START
+        self._passing = False  # over the rest of a record that is too long
+
+    def cut(self, piece: bytes) -> Iterator[Cut]:
+        """The records that end in this piece."""
+        if len(piece) > LONGEST_RECORD:
+            for start in range(0, len(piece), LONGEST_RECORD):
+                yield from self.cut(piece[start : start + LONGEST_RECORD])
+            return
+        while piece:
+            if self._passing:
+                end = piece.find(b"\n") + 1
+                self._length += end or len(piece)
+                if not end:
+                    return
+                piece = piece[end:]
+                yield self._given_up(self._length, _TOO_LONG)
+                continue
+            room, cell = LONGEST_RECORD - self._length, self._cell
+            first, last = self._ends(piece)
+            if len(piece) > room and not 0 < first <= room:
+                self._cell = cell
+                self._ends(piece[: room + 1])  # exactly so far
+                self._waiting.append(piece[: room + 1])
+                again = yield from self._after_opening(_TOO_LONG)
+                if again is None:
+                    self._length = LONGEST_RECORD + 1
+                    self._waiting, self._cell, self._passing = [], _START, True
+                    piece = piece[room + 1 :]
+                    if first == room + 1:  # its newline was the byte too many
+                        yield self._given_up(self._length, _TOO_LONG)
+                    continue
+                yield from self._cut_again(again + piece[room + 1 :])
+                return
+            if last:
+                yield self._taken(b"".join([*self._waiting, memoryview(piece)[:last]]))
+            self._waiting.append(piece[last:])
+            self._length += len(piece) - last
+            return
+
+    def finish(self) -> Iterator[Cut]:
+        """The last record, which nothing ended: the input has, and there is no more of it."""
+        while self._cell == _QUOTED:
+            again = yield from self._after_opening(_OPEN)
+            if again is None:
+                yield self._given_up(self._length, _OPEN)
+                return
+            yield from self._cut_again(again)
+        if self._passing:
+            yield self._given_up(self._length, _TOO_LONG)
+        elif self._length:
+            yield self._taken(b"".join(self._waiting))
+        self._cell = _START
+
+    def skip(self, count: int) -> None:
+        """Pass over bytes that belong to no record, between two of them."""
+        self.position += count
+
+    def forget(self) -> None:
+        """Give up what is waiting: the rest of it will not come."""
+        self._given_up(self._length, "")
+
+    def _ends(self, piece: bytes) -> tuple[int, int]:
+        """Where the first and the last record that end in a piece do; 0 if none does."""
+        if self._quote is None:
+            return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if self._cell == _QUOTED or self._quote in piece:
+            first, last, self._cell = _native.record_bounds(piece, ord(self._delimiter), self._cell, ord(self._quote))
+            return first, last
+        last = piece.rfind(b"\n") + 1
+        rest, cell = piece[last:], _START if last else self._cell
+        self._cell = _native.record_bounds(rest, ord(self._delimiter), cell, ord(self._quote))[2]
+        return piece.find(b"\n") + 1, last
+
+    def _cut_again(self, data: bytes) -> Iterator[Cut]:
+        """Cut what has waited, in pieces as small as they come."""
+        for start in range(0, len(data), BLOCK_BYTES):
+            yield from self.cut(data[start : start + BLOCK_BYTES])
+
+    def _after_opening(self, trouble: str) -> Generator[Cut, None, bytes | None]:
+        """Give up the lines up to that in which a quote opened what does not end; what comes after it, to be cut again.
+
+        None if nothing is quoted, or that line has not ended. No quote comes after the one that opened, so what is cut
+        again is not given up again.
+        """
+        data = b"".join(self._waiting)
+        open_quote = self._cell == _QUOTED and self._quote is not None
+        end = data.find(b"\n", data.rfind(self._quote or b"")) + 1 if open_quote else 0
+        if not end:
+            return None
+        yield self._given_up(end, trouble, data.count(b"\n", 0, end))
+        return data[end:]
+
+    def _taken(self, data: bytes) -> Cut:
+        start, self.position = self.position, self.position + len(data)
+        self._waiting, self._length = [], 0
+        return Cut(data, start, self.position)
+
+    def _given_up(self, length: int, trouble: str, lines: int = 1) -> Cut:
+        """Nothing waits any more; so much of it was a record that cannot be read."""
+        start, self.position = self.position, self.position + length
+        self._waiting, self._length, self._cell, self._passing = [], 0, _START, False
+        return Cut(b"", start, self.position, trouble, lines)
+
+
+def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1) -> Iterator[Cut]:
+    """The records of a whole file, without a byte order mark; so many blocks of bytes at a time."""
+    _pass_mark(source)
+    return _cuts(source, Cutter(delimiter, quote), b"", blocks)
+
+
+def blocks(source: ByteSource, delimiter: str | None, quote: str | None = None) -> Iterator[_native.TextBlock | Cut]:
+    """The same in memory that is used again, as long as records are no longer than a block and end before the file.
+
+    Without a delimiter they are lines.
+    """
+    _pass_mark(source)
+    marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
+    while waiting <= BLOCK_BYTES:
+        block = _native.TextBlock(BLOCK_BYTES, block)
+        count = source.read_into(block.room())
+        waiting = block.cut(count, count < BLOCK_BYTES, *marks)
+        if len(block):
+            yield block
+        if count < BLOCK_BYTES:
+            if not waiting:
+                return
+            break
+    assert block is not None
+    yield from _cuts(source, Cutter(delimiter or ",", quote), block.waiting())
+
+
+def _pass_mark(source: ByteSource) -> None:
+    """Pass over a byte order mark."""
+    if source.peek(3) == codecs.BOM_UTF8:
+        source.read(3)
+
+
+def _cuts(source: ByteSource, cutter: Cutter, piece: bytes, blocks: int = 1) -> Iterator[Cut]:
+    """The records of a piece and all that comes after it."""
+    yield from cutter.cut(piece)
+    while piece := source.read(blocks * BLOCK_BYTES):
+        yield from cutter.cut(piece)
+    yield from cutter.finish()

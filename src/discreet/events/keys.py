@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, without_views
@@ -133,32 +134,35 @@ class Layout:
         arrays = [plain(column) for column in columns]
         encoded = _encoded(arrays, self.parts)
         if encoded is None:
-            return self._keys([_decoded(array) for array in arrays], source)
+            return self._keys(arrays, source)
         codes, values = encoded
         return pa.DictionaryArray.from_arrays(codes, self._keys(values, source))
 
     def _keys(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
-        import pyarrow.compute as pc
-
-        arrays = [_cast(array, part, source) for array, part in zip(columns, self.parts, strict=True)]
-        rows = len(arrays[0])
-        texts = [array.cast(pa.large_binary()) for array, part in zip(arrays, self.parts, strict=True)
-                 if part.width is None]  # fmt: skip
-        fixed = [_raw(array, part.width) for array, part in zip(arrays, self.parts, strict=True)
-                 if part.width is not None]  # fmt: skip
-        lengths = [
-            np.asarray(pc.binary_length(text).fill_null(0)).astype("<u4").view(np.uint8).reshape(rows, _LENGTH)
-            for text in texts[:-1]
-        ]
-        valid = None
-        if any(array.null_count for array in arrays):
-            valid = np.logical_and.reduce([np.asarray(array.is_valid()) for array in arrays])
-        head = _large_binary([*fixed, *lengths], rows, valid)
-        if not texts:
-            return head
-        if not fixed and not lengths:
-            return texts[0]
-        return pc.binary_join_element_wise(head, *texts, pa.scalar(b"", pa.large_binary()))
+        both = list(zip(columns, self.parts, strict=True))
+        rows, fixed, there = len(columns[0]), [], []
+        texts: list[tuple[Any, Any, Any]] = []
+        for array, part in both:
+            if part.width is None and pa.types.is_dictionary(array.type):
+                values, indices = _cast(array.dictionary, part, source), array.indices
+                indices = indices.fill_null(0) if indices.null_count else indices
+                values = values if len(values) else pa.array([""]).cast(values.type)  # that nulls may stand for
+                texts.append((*_text(values), np.asarray(indices).astype(np.int32, copy=False)))
+                array = array if not values.null_count else array.dictionary_decode()
+            else:
+                array = _cast(_decoded(array), part, source)
+                if part.width is None:
+                    texts.append((*_text(array), None))
+                else:
+                    fixed.append(_raw(array, part.width))
+            if array.null_count:
+                there.append(np.asarray(array.is_valid()))
+        offsets = np.empty(rows + 1, np.int64)
+        _native.joined_offsets(fixed, texts, offsets)
+        data = np.empty(int(offsets[-1]), np.uint8)
+        _native.join_rows(fixed, texts, offsets, data)
+        bits = pa.py_buffer(np.packbits(np.logical_and.reduce(there), bitorder="little")) if there else None
+        return pa.Array.from_buffers(pa.large_binary(), rows, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
 
     # ---- keys to columns ---------------------------------------------------------------------------------------------
 
@@ -221,6 +225,9 @@ class Keys:
     Attributes:
         layout: Once a batch was seen. Of one item of a kind that summaries know there are no keys, and it stays None.
         joint: Whether keys are made whatever the type: of several columns, of spans of time, of places in a list.
+        room: How many bytes a key of one part has more than its value: that of its kind, where it has one.
+        many_groups: How many groups there are, if that is public.
+        time: The column of times, if spans of time are the groups.
     """
 
     def __init__(
@@ -236,29 +243,16 @@ class Keys:
         named = tuple(items) if len(items) != 1 else ("item_" if "item" in self.by else "item",)
         self.names = (*self.by, *named)
         self.layout: Layout | None = None
+        self.room = 0
         self._of_groups: Layout | None = None
         self.joint = len(self.names) > 1 or every is not None or groups is not None
         self._own_kinds = own_kinds and self.joint
         self._every = every
         self._given = None if groups is None else _rows_of(groups, len(self.by))
+        self.many_groups = None if self._given is None else len(self._given)
+        self.time = None if every is None else self.by[0]
         self._listed: list[pa.Array] = []
         self._listed_keys: pa.Array | None = None
-
-    @property
-    def time(self) -> str | None:
-        """The column of times, if spans of time are the groups."""
-        return None if self._every is None else self.by[0]
-
-    @property
-    def many_groups(self) -> int | None:
-        """How many groups there are, if that is public."""
-        return None if self._given is None else len(self._given)
-
-    @property
-    def room(self) -> int:
-        """How many bytes a key of one part has more than its value: that of its kind, where it has one."""
-        only = self.layout.parts[0] if self.layout is not None and len(self.layout.parts) == 1 else None
-        return int(only is not None and only.type is OWN_KINDS)
 
     def items_in_all(self, k: int) -> int:
         """How many items may be listed if every group has k; without a list of groups, as if there were so many."""
@@ -296,6 +290,7 @@ class Keys:
             self._of_groups = self.layout.groups
             self._listed, self._listed_keys = self._read_list(self._of_groups)
             self.layout = Layout((TypedPart("", pa.int32()), *self.layout.parts[many:]), 1)
+        self.room = int(len(self.layout.parts) == 1 and self.layout.parts[0].type is OWN_KINDS)
 
     def of(
         self, columns: Sequence[pa.Array], source: str
@@ -547,10 +542,11 @@ def _of_raw(raw: bytes, rows: int, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(raw)])
 
 
-def _large_binary(parts: Sequence[_Bytes], rows: int, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """Rows of bytes of one width as a column."""
-    joined = np.concatenate([np.zeros((rows, 0), np.uint8), *parts], axis=1)
-    offsets = np.arange(rows + 1, dtype=np.int64) * joined.shape[1]
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(joined))]
-    return pa.Array.from_buffers(pa.large_binary(), rows, buffers)
+def _text(array: pa.Array) -> tuple[npt.NDArray[np.int64], _Bytes]:
+    """Where the values of a column of texts or bytes begin and end, and all of their bytes."""
+    array = array.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    if offsets is None:
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    found = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return found, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DataError
 from discreet.events.ahead import in_order
-from discreet.events.inputs import STDIN, ByteSource
+from discreet.events.inputs import STDIN, is_table, open_input
 
 if TYPE_CHECKING:
     from discreet.events.files import FileRows, Files
@@ -149,7 +149,7 @@ class OnePass:
         for taker in self._takers:
             taker.rows.places = [columns.index(name) for name in taker.rows.reads]
         for file in self._files.files:
-            source = ByteSource(file, self._files.encoding)
+            source = open_input(file, self._files.encoding)
             try:
                 format, reading = self._takers[0].rows.shared_reading(source, columns)
                 self._hand((source, format))
@@ -157,6 +157,8 @@ class OnePass:
                     for block in blocks:
                         self._hand(block)
                         del block
+                if source.remote is not None:
+                    source.check_not_replaced()
                 self._hand(None)
             finally:
                 source.close()
@@ -165,7 +167,8 @@ class OnePass:
     def _can_share(self) -> bool:
         from discreet.events.inputs import format_named
 
-        named = [self._files.format or format_named(file)[0] for file in self._files.files]
+        files = [file for file in self._files.files if not is_table(file)]
+        named = [self._files.format or format_named(file)[0] for file in files]
         names = [name for taker in self._takers for name in taker.rows.reads]
         return all(name in _SHARED for name in named) and None not in names
 

@@ -56,7 +56,7 @@ class ColumnPages:
             names = _native.parquet_columns(footer)
         except (DataError, UnicodeDecodeError):
             return None
-        name = choose(names, column, [], source.name)[0]
+        name = choose(names, [column], source.name)[0]
         pages = _native.parquet_pages(descriptor, footer, name)
         return None if pages is None else cls(source, name, pages)
 

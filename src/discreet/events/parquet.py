@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -50,20 +51,24 @@ class ArrowColumns:
         file = source.seekable()
         # Writers that add checksums to their pages (those of Java do by default) have them checked.
         options = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
-        self._plain = _guarded(source.name, pa.parquet.ParquetFile, file, **options)
+        self._open = partial(_guarded, source.name, pa.parquet.ParquetFile, file, **options)
+        self._plain = self._open()
         fields = _guarded(source.name, lambda: [(field.name, field.type) for field in self._plain.schema_arrow])
-        self._source, self._wanted = source, choose([field for field, _ in fields], column, others, source.name)
+        self._source, self._wanted = source, choose([field for field, _ in fields], [column, *others], source.name)
         self._schema = dict(fields)
         self._encoded = [name for name in self._wanted if kind_of(self._schema[name]) in ("text", "bytes")]
-        self._as_dictionaries = _guarded(
-            source.name, pa.parquet.ParquetFile, file, metadata=self._plain.metadata, read_dictionary=self._encoded,
-            **options,
-        )  # fmt: skip
+        self._files: dict[tuple[str, ...], Any] = {(): self._plain}  # by the columns that are read as dictionaries
         source.check_not_replaced()
         self._chunks = _chunks(source, self._wanted)
         self.groups: int = self._plain.num_row_groups
         if len(self._chunks) != self.groups:
             raise damaged(source.name)
+
+    def _as_dictionaries(self, names: list[str]) -> Any:
+        if tuple(names) not in self._files:
+            self._files[tuple(names)] = self._open(metadata=self._plain.metadata, read_dictionary=names)
+            self._source.check_not_replaced()
+        return self._files[tuple(names)]
 
     @property
     def empty(self) -> tuple[pa.Array, ...]:
@@ -74,14 +79,16 @@ class ArrowColumns:
         """The rows of one row group."""
         name, wanted, chunks = self._source.name, self._wanted, self._chunks[group]
         num_rows = left = _guarded(name, lambda: self._plain.metadata.row_group(group).num_rows)
-        if chunks and all(wanted[chunk.column] in self._encoded and chunk.is_dictionary for chunk in chunks):
-            parquet, rows = self._as_dictionaries, DICTIONARY_ROWS
+        texts = [chunk for chunk in chunks if wanted[chunk.column] in self._encoded]
+        if texts and len(texts) == len(chunks) and all(chunk.is_dictionary for chunk in texts):
+            parquet, rows = self._as_dictionaries(self._encoded), DICTIONARY_ROWS
         else:
-            parquet, rows = self._plain, _plain_rows(num_rows, chunks)
+            few = [wanted[chunk.column] for chunk in texts if chunk.has_few_values]
+            parquet, rows = self._as_dictionaries(few), _plain_rows(num_rows, chunks)
             # Where the file asks for a dictionary and plain pages are read, pyarrow makes one, and refuses all rows for
             # one that is not UTF-8.
             if any(pa.types.is_dictionary(self._schema[each]) for each in self._encoded):
-                parquet = self._as_dictionaries
+                parquet = self._as_dictionaries(self._encoded)
         batches = parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
         while (batch := _guarded(name, next, batches, None)) is not None:
             # The reader makes well-formed columns, whatever the file holds, but for the indices of dictionaries.
@@ -114,6 +121,11 @@ class _Chunk(NamedTuple):
         such chunks apart, but their size does: a plain value takes at least 4 bytes, an index less.
         """
         return self.depth == 1 and self.has_dictionary and self.uncompressed_bytes <= 4 * self.values
+
+    @property
+    def has_few_values(self) -> bool:
+        """Whether its indices take a byte at most: beside plain columns every batch has its dictionary, too."""
+        return self.is_dictionary and self.uncompressed_bytes <= self.values
 
 
 def _chunks(source: ByteSource, wanted: list[str]) -> list[list[_Chunk]]:

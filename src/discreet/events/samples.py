@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet.errors import DataError
 from discreet.events.columns import without_views
@@ -134,6 +133,8 @@ def _from_arrow(lists: pa.Array, max_items: int, nulls: str, source: RandomSourc
         if nulls != "skip":
             raise DataError(_NULLS)
         lists = lists.filter(lists.is_valid())  # what a null list refers to is nobody's
+    import pyarrow.compute as pc
+
     values, users = without_views(lists.flatten()), np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
     if values.null_count:
         if nulls != "skip":

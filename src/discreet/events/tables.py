@@ -234,7 +234,8 @@ class TableRows(Rows):
         if wanted.numbers:
             self._order.reverse()  # whose it is comes first
         times = ({value} if wanted.times else set()) | (set() if wanted.every is None else {wanted.by[0]})
-        self._order = self._assembler.pair(wanted, self._order)
+        if wanted.pairing is not None:
+            self._order = self._assembler.pair(wanted, wanted.pairing, self._order)
         times |= set() if wanted.pairing is None else {wanted.pairing.time}
         numbers = None if wanted.times else value
         data, own = chosen(table, self._order, values=numbers, times=times, bad_items=wanted.bad_rows)

@@ -47,6 +47,7 @@ __all__ = [
     "TextReader",
     "TextRows",
     "WebLog",
+    "dialect_of",
     "reader_of",
     "typed_runs",
 ]
@@ -147,6 +148,13 @@ class Dialect:
         """What is not as usual, for what was asked for."""
         usual = {"delimiter": None, "quote": '"', "header": True}
         return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+
+
+def dialect_of(header: bool = True, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:
+    """How cells are written, where anything is said about it."""
+    if (header, delimiter, quote) == (True, None, None):
+        return None
+    return Dialect(delimiter, '"' if quote is None else quote or "none", header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +287,7 @@ class WebLog(TextReader):
     def __init__(self, format: str, name: str, wanted: Sequence[str | None]) -> None:
         self.unreadable = f"a line that is not of the {format} log format"
         self._combined = format == "combined"
-        chosen = _choice(LOG_COLUMNS[format], wanted, name, show_names=True)
+        chosen = choose(LOG_COLUMNS[format], wanted, name)
         self._places = [chosen.index(each) if each in chosen else -1 for each in LOG_COLUMNS["combined"]]
 
     def rows(self, block: bytes) -> TextRows:
@@ -302,6 +310,7 @@ class Delimited(TextReader):
         if dialect is not None:
             self.delimiter, self.quote = dialect.delimiter or self.delimiter, dialect.quote
             dialect.check(self.delimiter)
+        self._between, self._around = ord(self.delimiter), ord(self.quote or "\0")
         self.unreadable = f"a row that cannot be read as {format.upper()}"
         self.names: list[str] | None = None  # in the header, once it was read
         self._name, self._wanted = name, wanted
@@ -324,7 +333,7 @@ class Delimited(TextReader):
                 f"{self._name} has no column {missing[0]!r}: with {between} between cells its header line is a single "
                 "one; give the delimiter that is between them, or say that there is no header"
             )
-        places = {name: place for place, name in enumerate(_choice(names, self._wanted, self._name))}
+        places = {name: place for place, name in enumerate(choose(names, self._wanted, self._name, show_names=False))}
         self.names, self._columns = names, [places.get(name, -1) for name in names]
 
     def after_header(self, block: bytes) -> int | None:
@@ -337,7 +346,7 @@ class Delimited(TextReader):
         if self._numbered:
             return 0
         start = 0
-        ends: list[int] = memoryview(_native.record_ends(block, *self._marks(0))[0]).cast("q").tolist()
+        ends: list[int] = memoryview(_native.record_ends(block, self._between, 0, self._around)[0]).cast("q").tolist()
         for end in [*ends, len(block)]:
             record = block[start:end]
             if record.strip():
@@ -355,9 +364,6 @@ class Delimited(TextReader):
                 return end if names == self.names and not more else start
             start = end
         return None
-
-    def _marks(self, between: Any) -> tuple[int, Any, int]:
-        return ord(self.delimiter), between, 0 if self.quote is None else ord(self.quote)
 
     def no_header(self, why: str | None = None) -> DataError:
         """For a file whose first record names no columns."""
@@ -377,17 +383,10 @@ class Delimited(TextReader):
         return [None]
 
     def rows(self, block: bytes) -> TextRows:
-        return _read(*_native.delimited_rows(block, *self._marks(self._columns), self._numbered))
+        return _read(*_native.delimited_rows(block, self._between, self._columns, self._around, self._numbered))
 
     def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
-        return block.delimited_items(*self._marks(self._columns), self._numbered)
-
-
-def _choice(names: Sequence[str], wanted: Sequence[str | None], source: str, show_names: bool = False) -> list[str]:
-    """The names of the wanted columns, of which the first may be the only one that there is beside the others."""
-    if not wanted:
-        return []
-    return choose(names, wanted[0], [name for name in wanted[1:] if name is not None], source, show_names)
+        return block.delimited_items(self._between, self._columns, self._around, self._numbered)
 
 
 def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:

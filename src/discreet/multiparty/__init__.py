@@ -4,9 +4,11 @@ A protocol holds the public parameters of a round. `protocol.party(number).encod
 party, `protocol.aggregator()` takes messages with `receive` and answers `estimate(items)`.
 """
 
-from discreet.multiparty._base import Party, Protocol, protocol_from_dict
-from discreet.multiparty.aggregator import Aggregator
-from discreet.multiparty.estimates import Estimates
+from discreet.multiparty._base import Party as Party
+from discreet.multiparty._base import Protocol as Protocol
+from discreet.multiparty._base import protocol_from_dict
+from discreet.multiparty.aggregator import Aggregator as Aggregator
+from discreet.multiparty.estimates import Estimates as Estimates
 from discreet.multiparty.grid import GridHierarchy
 from discreet.multiparty.hadamard_response import HadamardResponse
 from discreet.multiparty.hierarchy import Hierarchy
@@ -19,8 +21,6 @@ from discreet.multiparty.separation import Separation
 from discreet.multiparty.sketch_stream import HierarchicalStream, Stream
 
 __all__ = [
-    "Aggregator",
-    "Estimates",
     "GridHierarchy",
     "HadamardResponse",
     "HierarchicalStream",
@@ -28,8 +28,6 @@ __all__ = [
     "IndependentSketches",
     "LocalHashing",
     "LocalSketch",
-    "Party",
-    "Protocol",
     "Separation",
     "Stream",
     "Strings",

@@ -37,8 +37,6 @@ from discreet.releases.payment import Bill, check_payer, is_stored, pay_and_draw
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["USUAL_MAX_ITEMS", "Party", "Protocol", "known", "known_protocol", "protocol_from_dict"]
-
 USUAL_MAX_ITEMS = 2**16
 """Most items of a party, unless a round says otherwise. A liar can add as many to any count, so a round says as few as
 its parties may honestly have."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from discreet.multiparty._base import Protocol
 
-__all__ = ["MOST_LISTED", "Aggregator", "HeardNumbers", "Limits", "Receipt", "Receiver", "Rejection", "liars_among"]
-
 _NEWEST_STATE = 3
 MOST_LISTED = 2**20
 """Items of a universe that is gone through as a whole."""

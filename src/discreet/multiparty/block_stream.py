@@ -37,8 +37,6 @@ from discreet.privacy.checks import probability, whole_number
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["BlockStream", "StreamAggregator", "StreamEstimates"]
-
 
 class BlockStream(Protocol, ABC):
     """The public parameters of a stream whose parties tell of blocks of epochs, and of sampled steps."""

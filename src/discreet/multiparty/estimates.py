@@ -13,8 +13,6 @@ from discreet.errors import ParameterError
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability
 
-__all__ = ["ConsistentEstimates", "Estimates", "Liars", "Numbers", "most_of"]
-
 Numbers = npt.NDArray[np.float64]
 
 
@@ -47,9 +45,6 @@ class Estimates:
         As many standard deviations as a normal or a Laplace variable of that variance needs, whichever is more: sums
         over many parties are close to normal, and the noise of a single one has the tails of a Laplace.
         """
-        return self._around(confidence)
-
-    def _around(self, confidence: float) -> tuple[Numbers, Numbers]:
         level = probability("confidence", confidence)
         if level < 0.5:
             raise ParameterError(f"confidence must be at least 0.5, not {confidence!r}")
@@ -85,7 +80,7 @@ class ConsistentEstimates(Estimates):
 
         A true count is within these, so nothing is lost. An interval is widened to its value where that is outside.
         """
-        lower, upper = replace(self, values=self.unbiased)._around(confidence)
+        lower, upper = Estimates.bounds(replace(self, values=self.unbiased), confidence)
         lower, upper = np.clip(lower, 0.0, self.total), np.clip(upper, 0.0, self.total)
         return np.minimum(lower, self.values), np.maximum(upper, self.values)
 

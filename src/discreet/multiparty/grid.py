@@ -33,8 +33,6 @@ from discreet.multiparty.levels import (
 from discreet.privacy import Estimate
 from discreet.privacy.checks import whole_number
 
-__all__ = ["Boxes", "GridAggregator", "GridHierarchy", "GridUniverse", "boxes_of", "grid_universe"]
-
 _MAX_SIZE = 2**62
 _MAX_LEVELS = 64  # a message speaks of each: about as many as one dimension can have
 _MAX_PARTS = 2**24  # of a question

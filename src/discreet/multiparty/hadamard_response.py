@@ -20,8 +20,6 @@ from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 
-__all__ = ["HadamardResponse"]
-
 
 @known
 @dataclass(frozen=True)

@@ -35,8 +35,6 @@ from discreet.releases.simplex import on_simplex
 if TYPE_CHECKING:
     from discreet.events.universe import Universe
 
-__all__ = ["Hierarchy", "HierarchyAggregator", "LevelAggregator", "LevelProtocol"]
-
 _ENOUGH = 20
 """From so many addends on their spread tells the variance of a sum: the quantiles of Student's law are then within
 those of `Estimates.bounds`, which has room for a Laplace law."""

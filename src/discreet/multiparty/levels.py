@@ -24,19 +24,6 @@ from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.simplex import on_simplex
 
-__all__ = [
-    "Decomposition",
-    "HasParts",
-    "HeavyItems",
-    "IntervalQuestions",
-    "Levels",
-    "Quantile",
-    "Strings",
-    "levels_of",
-    "occupied",
-    "ordered_universe",
-]
-
 Nodes = npt.NDArray[np.int64]
 
 _MAX_SIZE = 2**62

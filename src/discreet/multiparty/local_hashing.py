@@ -21,8 +21,6 @@ from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 
-__all__ = ["LocalHashing"]
-
 _MOST_BUCKETS = 2**16
 
 

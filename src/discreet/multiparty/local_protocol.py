@@ -28,8 +28,6 @@ from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import whole_number
 from discreet.privacy.rounding import figure_up
 
-__all__ = ["USUAL_DELTA", "LocalProtocol", "all_of"]
-
 USUAL_DELTA = 1e-8
 """At which the second promise of shuffled rounds is stated, unless another is asked for."""
 

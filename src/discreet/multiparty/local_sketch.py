@@ -22,8 +22,6 @@ from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
-__all__ = ["LocalSketch"]
-
 
 @known
 @dataclass(frozen=True)

@@ -34,21 +34,6 @@ from discreet.events.universe import Words
 from discreet.multiparty.party_sketches import noise_reach, read_cells
 from discreet.multiparty.wire import MAX_CELLS, read_varint, varint
 
-__all__ = [
-    "MAX_TIME",
-    "Block",
-    "Packet",
-    "Shape",
-    "Spans",
-    "block_cover",
-    "check_size",
-    "closed_blocks",
-    "doubling_levels",
-    "levels_for",
-    "read_packet",
-    "write_packet",
-]
-
 
 @dataclass(frozen=True, order=True)
 class Block:

@@ -27,22 +27,6 @@ from discreet.noise.source import MAX_SCALE
 from discreet.privacy.checks import positive_number, whole_number
 from discreet.summaries import CountSketch
 
-__all__ = [
-    "Cells",
-    "IndependentSketches",
-    "SketchProtocol",
-    "WholeSketches",
-    "check_rows",
-    "check_scales",
-    "estimates",
-    "laplace_variance",
-    "noise_reach",
-    "read_cells",
-    "sketch_cells",
-    "width_of",
-    "with_noise",
-]
-
 Cells = npt.NDArray[np.int64]
 _NOBODYS = np.uint64(2**63 + 2**62) + np.arange(2**15, dtype=np.uint64)
 """No position of a universe and no word of a text."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Account
 
-__all__ = ["Questions", "answers_text", "bytes_of", "hear", "last_message", "next_message", "protocol_of"]
-
 MOST_BYTES = 2**30
 Undisturbed = Callable[[], AbstractContextManager[None]]
 

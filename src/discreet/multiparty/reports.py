@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from discreet.multiparty._base import Protocol
     from discreet.multiparty.local_protocol import LocalProtocol
 
-__all__ = ["LocalAggregator", "Reports", "Runs", "ShuffledAggregator", "in_order", "joined", "runs_of"]
-
 Runs = list[tuple[int, int]]
 
 

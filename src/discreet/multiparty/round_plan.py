@@ -29,8 +29,6 @@ from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import positive_number, whole_number
 from discreet.privacy.rounding import figure_up
 
-__all__ = ["PlannedProtocol", "RoundPlan", "plan", "plan_hierarchy", "plan_stream"]
-
 _ENVELOPE = 28  # header, two numbers, checksum
 _PACKET = 34  # the same of a stream, and the numbers of a packet
 _MEDIAN_OF_3 = 0.449  # its variance over that of one, for normal variables

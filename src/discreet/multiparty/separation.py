@@ -40,8 +40,6 @@ from discreet.noise.places import places_above
 from discreet.noise.source import Integers
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["Separation"]
-
 
 @dataclass(frozen=True)
 class _Content:

@@ -14,17 +14,11 @@ nobody knows how long the stream will be, it is cut into phases, each as long as
 one of them, and `levels` are those of its phase. docs/privacy/multiparty.md has the argument.
 
 **`HierarchicalStream`** adds heavy hitters of large universes, quantiles and ranges over time: a stream at each level
-of intervals ([MDP] 3.4, 4). As in a `Stream` a party sends a noisy sketch of every block of time when it is complete,
-and here one for every level of intervals (a *track*): of the intervals that its items lie in. And it answers for a
-sampled step at once, for one track, which is a public function of the party and the step.
-
-Privacy unit: as of a `Stream`. A step is in one block of each level of time, whose `tracks` sketches have noise of
-their own, and it is sampled at most once, for one track, so
-
-    epsilon = epsilon_sample + levels * tracks * epsilon_level        (exact fractions)
-
-The paper splits the budget of the samples over the tracks, too. To ask for one track a step has the same number of
-samples for each track, and the whole epsilon_sample: much better, as the variance of an answer grows like 1/epsilon^2.
+of intervals ([MDP] 3.4, 4). A block has a sketch for every level of intervals (a *track*), each with noise of its own,
+so that epsilon = epsilon_sample + levels * tracks * epsilon_level. A sampled step is answered for one track, which is a
+public function of the party and the step. The paper splits the budget of the samples over the tracks, too. To ask for
+one track a step has the same number of samples for each track, and the whole epsilon_sample: much better, as the
+variance of an answer grows like 1/epsilon^2.
 """
 
 from __future__ import annotations
@@ -54,8 +48,6 @@ from discreet.summaries import CountSketch
 
 if TYPE_CHECKING:
     from discreet.events.universe import Universe
-
-__all__ = ["HierarchicalStream", "HierarchicalStreamAggregator", "Moment", "Stream"]
 
 
 @known

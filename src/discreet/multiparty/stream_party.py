@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from discreet.multiparty.block_stream import BlockStream
     from discreet.privacy.ledger import Account
 
-__all__ = ["StreamParty"]
-
 PARTY_STATE = 201
 _CHUNK = 2**20  # steps that are worked on at once
 

@@ -30,24 +30,6 @@ from discreet import _native
 from discreet.errors import MessageError
 from discreet.noise.source import Integers
 
-__all__ = [
-    "HEADER_BYTES",
-    "MAX_CELLS",
-    "MAX_NUMBER",
-    "Entries",
-    "Heard",
-    "Message",
-    "number_at",
-    "pack",
-    "pack_parts",
-    "read_entries",
-    "read_varint",
-    "unpack",
-    "unpack_parts",
-    "varint",
-    "write_entries",
-]
-
 MAGIC = b"dm"
 VERSION = 1
 SEEDED = 0x80

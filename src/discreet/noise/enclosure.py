@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Protocol
 
-__all__ = ["Bits", "Cumulative", "Enclosure", "exp_minus", "invert", "is_below", "pi", "rational", "table"]
-
 Enclosure = Callable[[int], tuple[int, int]]
 """bits -> (low, high); the gap shrinks below any given part of 2^bits as bits grow."""
 

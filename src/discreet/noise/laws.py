@@ -16,20 +16,6 @@ from typing import Any
 import discreet._native as _native
 from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, pi, rational, table
 
-__all__ = [
-    "Law",
-    "bernoulli_law",
-    "binomial_law",
-    "exp_bernoulli_law",
-    "gaussian_above_law",
-    "gaussian_law",
-    "gaussian_proposals",
-    "geometric_law",
-    "laplace_law",
-    "laplace_tail",
-    "rational_bernoulli_law",
-]
-
 _WORD = 63  # bits of a random word that choose the block; the last one is the sign
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from discreet.noise.source import Integers, Number, RandomSource
 
-__all__ = ["noisy_places", "places_above"]
-
 
 def noisy_places(
     source: RandomSource,

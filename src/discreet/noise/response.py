@@ -8,8 +8,6 @@ from functools import lru_cache
 from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
 
-__all__ = ["keep_probability"]
-
 _ONE = 1 << 64
 _BITS = 192
 

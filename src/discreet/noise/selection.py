@@ -27,8 +27,6 @@ from discreet.noise.laws import NativeSource
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["select", "select_block"]
-
 _CLASSES = 32  # for each factor of e
 _LIGHT = 64  # items lighter than exp(-64) share one class
 _REPEATS = 8  # selected items met again before they are taken out

@@ -20,8 +20,6 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Plainly", "RandomSource", "fresh_source", "offset_draw", "seeded_source", "system_source"]
-
 Number = Fraction | float | int
 Integers: TypeAlias = "npt.NDArray[np.int64]"
 

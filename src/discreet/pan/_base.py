@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-__all__ = ["PanEstimate", "PanEstimator"]
-
 _VERSION = 2
 Integers = npt.NDArray[np.int64]
 
@@ -65,8 +63,11 @@ class PanEstimator:
 
     family: ClassVar[int]
     name: ClassVar[str]
+    own: ClassVar[tuple[str, ...]] = ()
+    """The names of its own parameters, which `_choose` checks in this order and keeps: `k` as `_k`."""
     reference: ClassVar[str] = "[PAN] Dwork, Naor, Pitassi, Rothblum, Yekhanin: Pan-private streaming algorithms"
 
+    _choose: Any
     _settings: Settings
     _table: _native.PanTable
     _source: RandomSource | None
@@ -114,11 +115,12 @@ class PanEstimator:
 
     def _parameters(self) -> dict[str, Any]:
         """What, with the settings, restores the estimator around its table."""
-        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+        return {name: getattr(self, f"_{name}") for name in self.own}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         """The inverse of `_parameters`."""
-        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+        if self.own:
+            self._choose(*(parameters[name] for name in self.own))
 
     # ---- the stream ----------------------------------------------------------------------------------------------
 

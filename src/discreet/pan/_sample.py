@@ -16,8 +16,6 @@ from discreet.pan.responses import Response, gap_of
 from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy.checks import whole_number
 
-__all__ = ["DEFAULT_SAMPLE", "Sampled", "SampledBits"]
-
 DEFAULT_SAMPLE = 100_000
 _MOST = 2**31
 
@@ -77,11 +75,13 @@ class Sampled(PanEstimator):
         return self._sample_size
 
     def _parameters(self) -> dict[str, Any]:
-        return {"universe": self._universe.outline(), "sample_size": self._sample_size}
+        sample = {"universe": self._universe.outline(), "sample_size": self._sample_size}
+        return {**sample, **super()._parameters()}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         self._universe = Universe.from_outline(**parameters["universe"])
         self._sample_size = whole_number("sample_size", parameters["sample_size"], 1, _size(self._universe))
+        super()._adopt(parameters)
 
     def _check_table(self) -> None:
         super()._check_table()

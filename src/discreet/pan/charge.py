@@ -14,8 +14,6 @@ from discreet.releases.payment import Bill, begin, check_payer
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.ledger import Account
 
-__all__ = ["StateCharge", "saved_charge"]
-
 
 @dataclass(frozen=True)
 class StateCharge:

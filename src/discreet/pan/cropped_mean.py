@@ -19,8 +19,6 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["CroppedMean", "largest_ratio"]
-
 MAX_T = 2**40
 
 
@@ -54,13 +52,17 @@ class CroppedMean(SampledBits):
 
     family = 122
     name = "pan-private cropped mean"
+    own = ("t",)
 
     def __init__(
         self, universe: object, t: int, *, budget: Budget, sample_size: int | None = None, **options: Unpack[Options]
     ) -> None:
-        self._t = self._modulus = whole_number("t", t, 1, MAX_T)
+        self._choose(t)
         self._sample(universe, sample_size)
         self._start(budget, options)
+
+    def _choose(self, t: object) -> None:
+        self._t = self._modulus = whole_number("t", t, 1, MAX_T)
 
     @classmethod
     def for_accuracy(
@@ -121,13 +123,6 @@ class CroppedMean(SampledBits):
         estimate = super()._read(source)
         upper = min(estimate.upper * largest_ratio(self.intrusions), float(self._t))
         return replace(estimate, upper=upper)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {**super()._parameters(), "t": self._t}
-
-    def _adopt(self, parameters: dict[str, Any]) -> None:
-        super()._adopt(parameters)
-        self._t = self._modulus = whole_number("t", parameters["t"], 1, MAX_T)
 
     def _check_table(self) -> None:
         super()._check_table()

@@ -14,8 +14,6 @@ from discreet.privacy import Budget
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Density"]
-
 
 class Density(SampledBits):
     """The fraction of the elements of a universe that occurred at least once.

@@ -20,8 +20,6 @@ from discreet.privacy.checks import positive_number, whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["DistinctCount"]
-
 Vector = npt.NDArray[np.float64]
 _PRIME = 2**61 - 1
 _STEADY = 64.0  # elements a bucket: far from both ends of the levels, where the relative error repeats every octave
@@ -46,6 +44,7 @@ class DistinctCount(PanEstimator):
 
     family = 121
     name = "pan-private distinct count"
+    own = ("buckets", "levels")
 
     def __init__(self, *, budget: Budget, buckets: int = 2**14, levels: int = 24, **options: Unpack[Options]) -> None:
         self._choose(buckets, levels)
@@ -209,12 +208,6 @@ class DistinctCount(PanEstimator):
             {name: math.inf if number is None else number for name, number in packed.items()}
         )
         return numbers_of
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"buckets": self._buckets, "levels": self._levels}
-
-    def _adopt(self, parameters: dict[str, Any]) -> None:
-        self._choose(parameters["buckets"], parameters["levels"])
 
     def _check_table(self) -> None:
         super()._check_table()

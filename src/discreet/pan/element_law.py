@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["BitCell", "CounterCell", "ElementLaw"]
-
 
 @dataclass(frozen=True)
 class BitCell:

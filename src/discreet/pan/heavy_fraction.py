@@ -27,8 +27,6 @@ from discreet.privacy.checks import positive_number, whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["HeavyFraction"]
-
 _GRID = 2**20  # the paper's multiplicities are counted in this part of an occurrence
 
 
@@ -59,6 +57,7 @@ class HeavyFraction(Sampled):
 
     family = 123
     name = "pan-private fraction of heavy hitters"
+    own = ("k", "rho", "method", "max_count")
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class HeavyFraction(Sampled):
         sample_size: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._choose(k, rho, method, max_count, options)
+        self._choose(k, rho, method, max_count, options.get("announced_intrusions", 0))
         self._sample(universe, sample_size)
         if self._method == "two_tables" and self._sample_size < 2:
             raise ParameterError("two tables need a sample of at least 2 elements")
@@ -94,18 +93,18 @@ class HeavyFraction(Sampled):
     ) -> Self:
         """With the smallest sample for which the value is within alpha of the ramp but for a probability of beta."""
         draft = object.__new__(cls)
-        draft._choose(k, rho, None, None, options)
+        draft._choose(k, rho, None, None, options.get("announced_intrusions", 0))
         m = draft._sample_for(alpha, beta, epsilon, universe, options)
         return cls(universe, k, budget=Budget(epsilon), rho=rho, sample_size=m, **options)
 
-    def _choose(self, k: object, rho: object, method: object, max_count: object, options: Options) -> None:
+    def _choose(self, k: object, rho: object, method: object, max_count: object, planned: int = 0) -> None:
         if method not in (None, "two_tables", "counters", "ladder"):
             raise ParameterError(f"method must be 'two_tables', 'counters' or 'ladder', not {method!r}")
         self._k = None if k is None else whole_number("k", k, 1, MAX_T)
         self._rho = positive_number("rho", rho)
         if method is None:  # two tables where they are narrower: after announced intrusions, or where they are one
             one_k = max_count is None and self._k is not None
-            narrow = one_k and (options.get("announced_intrusions", 0) or self._low_of(self._k, self._rho) == 0)
+            narrow = one_k and (planned or self._low_of(self._k, self._rho) == 0)
             method = "two_tables" if narrow else "counters"
         self._method = str(method)
         if k is None and (method == "two_tables" or max_count is None):
@@ -300,14 +299,6 @@ class HeavyFraction(Sampled):
         return self._estimate(value, value - reach, value + reach)
 
     # ---- states --------------------------------------------------------------------------------------------------
-
-    def _parameters(self) -> dict[str, Any]:
-        own = {"k": self._k, "rho": self._rho, "method": self._method, "max_count": self._max_count}
-        return {**super()._parameters(), **own}
-
-    def _adopt(self, parameters: dict[str, Any]) -> None:
-        super()._adopt(parameters)
-        self._choose(parameters["k"], parameters["rho"], parameters["method"], parameters["max_count"], {})
 
     def _check_table(self) -> None:
         super()._check_table()

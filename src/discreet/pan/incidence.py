@@ -24,8 +24,6 @@ from discreet.privacy.checks import probability, whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Incidence"]
-
 LARGEST_PRIME = 2**31 - 1  # a prime that leaves 3 when divided by 4
 _MOST = 2**30
 
@@ -51,6 +49,7 @@ class Incidence(Sampled):
 
     family = 125
     name = "pan-private incidence"
+    own = ("t", "method", "max_count", "primes", "collision")
 
     def __init__(
         self,
@@ -280,19 +279,10 @@ class Incidence(Sampled):
     # ---- states ------------------------------------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, Any]:
-        own = {
-            "t": self._t,
-            "method": self._method,
-            "max_count": self._max_count,
-            "primes": self._primes,
-            "collision": self._collision,
-            "moduli": self._moduli,
-        }
-        return {**super()._parameters(), **own}
+        return {**super()._parameters(), "moduli": self._moduli}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         super()._adopt(parameters)
-        self._choose(*(parameters[name] for name in ("t", "method", "max_count", "primes", "collision")))
         moduli = parameters["moduli"]
         if not isinstance(moduli, list) or not moduli:
             raise ParameterError("no moduli")

@@ -17,16 +17,6 @@ import numpy as np
 
 from discreet.errors import ParameterError
 
-__all__ = [
-    "choose_share",
-    "count_bound",
-    "linear_bound",
-    "mean_interval",
-    "noise_bound",
-    "signs_bound",
-    "smallest_sample",
-]
-
 _SHARES = [Fraction(1, 2 << j) for j in range(10)]
 
 

@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Ladder", "ladder_weights"]
-
 _WEIGHT = 2**24  # weights of tables are counted in this part of the largest
 
 

@@ -26,8 +26,6 @@ from discreet.releases.simplex import on_simplex
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["ModularEstimate", "ModularIncidence"]
-
 Vector = npt.NDArray[np.float64]
 MAX_K = 4096
 _SHIFTS = ("auto", "response", "squares", "paper")
@@ -69,6 +67,7 @@ class ModularIncidence(Sampled):
 
     family = 124
     name = "pan-private modular incidence"
+    own = ("k", "shift", "solver")
 
     def __init__(
         self,
@@ -220,13 +219,6 @@ class ModularIncidence(Sampled):
         if any(len(vector) != self._k for vector in vectors):
             raise CorruptStateError("state has a release for another k")
         return self._modular(*vectors)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {**super()._parameters(), "k": self._k, "shift": self._shift, "solver": self._solver}
-
-    def _adopt(self, parameters: dict[str, Any]) -> None:
-        super()._adopt(parameters)
-        self._choose(parameters["k"], parameters["shift"], parameters["solver"])
 
     def _check_table(self) -> None:
         super()._check_table()

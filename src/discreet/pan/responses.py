@@ -15,8 +15,6 @@ from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
 from discreet.noise.response import keep_probability
 
-__all__ = ["Response", "gap_of", "paper_weights", "response_weights", "square_law", "square_threshold"]
-
 ONE = 1 << 64
 _BITS = 192
 

@@ -15,8 +15,6 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["MOST_INTRUSIONS", "Options", "Settings", "Width", "fewest"]
-
 MOST_INTRUSIONS = 16
 """How many can be announced to one state: after each it tells less."""
 

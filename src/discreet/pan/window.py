@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.pan._sample import Sampled
 
-__all__ = ["Window"]
-
 
 @dataclass(frozen=True)
 class Window:

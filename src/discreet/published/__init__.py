@@ -13,6 +13,7 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.published.chan_misra_gries import ChanMisraGries
+    from discreet.published.gaussian_sparse import GaussianSparseHistogram
     from discreet.published.inner_product import InnerProductCounter
     from discreet.published.merged_misra_gries import MergedMisraGries
     from discreet.published.merged_misra_gries_stream import MergedMisraGriesStream
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "ChanMisraGries": "published.chan_misra_gries",
     "FrequencyOracle": "published.tracked_oracle",
+    "GaussianSparseHistogram": "published.gaussian_sparse",
     "InnerProductCounter": "published.inner_product",
     "MergedMisraGries": "published.merged_misra_gries",
     "MergedMisraGriesStream": "published.merged_misra_gries_stream",
@@ -40,6 +42,7 @@ _WHERE = {
 __all__ = [
     "ChanMisraGries",
     "FrequencyOracle",
+    "GaussianSparseHistogram",
     "InnerProductCounter",
     "MergedMisraGries",
     "MergedMisraGriesStream",

@@ -23,8 +23,6 @@ from discreet.privacy import Budget, Event, Unit
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, RawCounts, Summary
 
-__all__ = ["SharedNoise"]
-
 
 @dataclass(frozen=True)
 class SharedNoise(Mechanism):

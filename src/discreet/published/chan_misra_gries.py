@@ -10,8 +10,6 @@ from discreet.central._noisy_entries import NoisyEntries
 from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
 
-__all__ = ["ChanMisraGries"]
-
 
 @dataclass(frozen=True)
 class ChanMisraGries(NoisyEntries):

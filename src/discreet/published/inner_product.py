@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-__all__ = ["InnerProductCounter"]
-
 _FAMILY = 126
 Bits = npt.NDArray[np.int64]
 

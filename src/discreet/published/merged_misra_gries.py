@@ -20,17 +20,6 @@ from discreet.noise.places import noisy_places
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries
 
-__all__ = [
-    "MergedMisraGries",
-    "added_by_the_cut",
-    "counter_variance",
-    "counters_above",
-    "counts_of",
-    "read_counters",
-    "usual_cut",
-    "write_counters",
-]
-
 
 @known
 @dataclass(frozen=True)

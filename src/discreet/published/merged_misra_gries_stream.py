@@ -47,8 +47,6 @@ from discreet.published.merged_misra_gries import (
 )
 from discreet.summaries import MisraGries
 
-__all__ = ["CounterShape", "MergedMisraGriesStream", "MergedMisraGriesStreamAggregator"]
-
 
 @dataclass(frozen=True)
 class CounterShape(Shape):

@@ -13,8 +13,6 @@ from discreet.multiparty.party_sketches import WholeSketches, estimates, laplace
 from discreet.multiparty.wire import MAX_CELLS, Heard
 from discreet.privacy.checks import whole_number
 
-__all__ = ["MergedSketch"]
-
 
 @known
 @dataclass(frozen=True)

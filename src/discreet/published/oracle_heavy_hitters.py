@@ -31,8 +31,6 @@ from discreet.published.tracked_oracle import FrequencyOracle, OracleStatement, 
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import Summary
 
-__all__ = ["OracleHeavyHitters"]
-
 _LENGTHS = (0, 1, 10, 1000, 10**6, 10**9, 10**12)
 _MOST = 2**60
 

@@ -13,8 +13,6 @@ from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.checks import positive_number, probability
 from discreet.published._shared_noise import SharedNoise
 
-__all__ = ["PrivateMisraGries"]
-
 
 @dataclass(frozen=True)
 class PrivateMisraGries(SharedNoise):

@@ -44,8 +44,6 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import SpaceSaving, Summary
 
-__all__ = ["PrivateSpaceSaving"]
-
 Array = npt.NDArray[np.float64]
 
 
@@ -63,7 +61,8 @@ class PrivateSpaceSaving(Mechanism):
         iff C_x + Z_x - offset >= 1 + t. t is the smallest whose exact delta (states S1 to S4 of [SS], both
         directions, the noise of the length included) is at most delta. calibration="paper": more than
         n/k + 1 + ln(2/delta)/epsilon, public n only; for integer noise its delta is at most delta/2. (Of the two terms
-        of the printed cut the one that privacy needs, k its k~; the other, |X|/k - gamma, only lists less.)
+        of the printed cut the one that privacy needs, k its k~.) `heavier_than=K` has the other term as well, more than
+        n/K - gamma: it only lists less, and loses heavy hitters above n/K with a probability of delta/4 each.
     Error: f <= C <= f + n/k, plus one noise.
     Argument: above, and docs/privacy/central.md.
     """
@@ -78,9 +77,14 @@ class PrivateSpaceSaving(Mechanism):
     stream_length: int | str = field(kw_only=True)
     length_share: float = field(default=0.1, kw_only=True)
     calibration: str = field(default="exact", kw_only=True)
+    heavier_than: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_spending("capacity")
+        if self.heavier_than is not None:
+            whole_number("heavier_than", self.heavier_than)
+            if self.stream_length == "noisy":
+                raise ParameterError("heavier_than is for a public length: give stream_length")
         if self.stream_length is None:
             raise ParameterError(f"{self.name} needs stream_length: a public whole number, or 'noisy'")
         if self.stream_length != "noisy":
@@ -110,12 +114,15 @@ class PrivateSpaceSaving(Mechanism):
             counters, length = (float(part) for part in self._epsilons)
             return 1 + space_saving_noisy_threshold(counters, delta, length, k, max_items=m)
         assert isinstance(self.stream_length, int)
-        smallest = max(self.stream_length - 1, 0) // k
+        margin = Fraction(space_saving_paper_margin(*per_event(epsilon, delta, m)))
         if self.calibration == "paper":
-            margin = space_saving_paper_margin(*per_event(epsilon, delta, m))
             # The smallest integer greater than n/k + 1 + gamma.
-            return math.floor(Fraction(self.stream_length, k) + 1 + Fraction(margin)) + 1
-        return smallest + 1 + space_saving_threshold(epsilon, delta, max_items=m)
+            cut = math.floor(Fraction(self.stream_length, k) + 1 + margin) + 1
+        else:
+            cut = max(self.stream_length - 1, 0) // k + 1 + space_saving_threshold(epsilon, delta, max_items=m)
+        if self.heavier_than is None:
+            return cut
+        return max(cut, math.floor(Fraction(self.stream_length, self.heavier_than) - margin) + 1)
 
     @cached_property
     def error_model(self) -> ErrorModel:

@@ -14,8 +14,6 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.published._shared_noise import SharedNoise
 from discreet.summaries import MisraGries, RawCounts
 
-__all__ = ["TextbookMisraGries"]
-
 
 @dataclass(frozen=True)
 class TextbookMisraGries(SharedNoise):

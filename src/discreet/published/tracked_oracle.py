@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from discreet.errors import DataError, DiscreetError, IncompatibleSummaryError, ParameterError
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.events.values import item_order, items_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, RawCounts, Summary
+from discreet.summaries._base import MAX_CAPACITY, RawCounts, Summary
 from discreet.summaries.exact_counts import ExactCounts
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from typing_extensions import Self
-
-__all__ = ["FrequencyOracle", "OracleStatement", "TrackedOracle"]
 
 T = TypeVar("T")
 _MOST = 2**31

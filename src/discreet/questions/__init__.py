@@ -8,7 +8,7 @@ from discreet._names import on_first_use
 
 if TYPE_CHECKING:
     from discreet.questions.answer import answer
-    from discreet.questions.choose import MECHANISMS
+    from discreet.questions.choose import MECHANISMS as MECHANISMS
     from discreet.questions.count import Count
     from discreet.questions.distinct import Distinct
     from discreet.questions.histogram import Histogram
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from discreet.questions.plan_of_questions import plan_questions
     from discreet.questions.plan_of_rows import plan
     from discreet.questions.quantiles import Quantiles
-    from discreet.questions.question import Question
+    from discreet.questions.question import Question as Question
     from discreet.questions.sums import Mean, Sum, Variance
     from discreet.questions.top import Top
 
@@ -38,13 +38,11 @@ _WHERE = {
 }
 
 __all__ = [
-    "MECHANISMS",
     "Count",
     "Distinct",
     "Histogram",
     "Mean",
     "Quantiles",
-    "Question",
     "Sum",
     "Top",
     "Variance",

@@ -36,19 +36,21 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         A `Release`, an `Estimate`, a `QuantileRelease` or a `ReportRelease`, which says how it was paid.
     """
     budget, payer, data = as_budget(budget), payer or Payer(), data_of(data)
-    described = stands_for(question, data, payer)
-    if payer.account is not None and payer.charge_id is None:
-        payer = replace(payer, charge_id=charge_id_of(question, data, budget))
-    test = _test_of_bad_rows(question, data, budget)
+    described: dict[str, Any] = {}
+    test = None if getattr(question, "max_bad", None) is None else _test_of_bad_rows(question, data, budget)
     rest = budget if test is None else test.rest
-    stored = payer.stored(rest, described)
-    if stored is not None:
-        return stored
-    if test is not None:
-        test.check_before(payer, described)
+    if payer.account is not None:
+        described = stands_for(question, data, payer)
+        if payer.charge_id is None:
+            payer = replace(payer, charge_id=charge_id_of(question, data, budget))
+        stored = payer.stored(rest, described)
+        if stored is not None:
+            return stored
+        if test is not None:
+            test.check_before(payer, described)
     way = way_for(question, data, rest)
-    cost = way.cost if test is None else None
-    payer.check(budget, cost, way.hides or way.unit, question.period)  # before reading, which may take long
+    if payer.account is not None:  # before reading, which may take long
+        payer.check(budget, way.cost if test is None else None, way.hides or way.unit, question.period)
     found = way.count()
     try:
         data.when_read()
@@ -67,8 +69,6 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
 
 
 def _test_of_bad_rows(question: Question | Report, data: Data, budget: Budget) -> BadRows | None:
-    if getattr(question, "max_bad", None) is None:
-        return None
     from discreet.questions.bad_rows import BadRows
 
     return BadRows.of(question, data, budget)

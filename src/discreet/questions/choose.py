@@ -9,8 +9,13 @@ from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
-from discreet.central.capacity import choose_capacity, counters_cost_no_noise, frequency_published
-from discreet.central.prepared import Prepared, split_off_total
+from discreet.central.prepared import (
+    Prepared,
+    choose_capacity,
+    counters_cost_no_noise,
+    frequency_published,
+    split_off_total,
+)
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.privacy import Budget, Event, Unit, User
@@ -105,7 +110,7 @@ def prepare(
     chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
     prepared = Prepared(
         chosen, budget, because, total_share, total_noise, length,
-        bounded=bounded or (_bounds_people(summary) and getattr(chosen, "parts_per_user", None) == 1),
+        bounded=bounded or (getattr(chosen, "parts_per_user", None) == 1 and _bounds_people(summary)),
     )  # fmt: skip
     chosen.check(summary)
     return prepared
@@ -172,11 +177,7 @@ def choose(
         made: Mechanism = kind.for_summary(summary, budget, unit=unit, **length)  # type: ignore[attr-defined]
         return made, because, stream_length
     parts = [summary] if isinstance(summary, Summary) else summary
-    options = {"sketches": len(parts)} if _takes(kind, "sketches") else {}
-    if parts_per_user is not None:
-        options = {"parts_per_user": parts_per_user}
-    if isinstance(summary, ShardedMisraGries) and issubclass(kind, central.ShardedOffset):
-        options = {"shards": summary.shards}
+    options = {"sketches": len(parts), "parts_per_user": parts_per_user, "shards": getattr(summary, "shards", None)}
     made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
     return made, because, stream_length
 
@@ -248,8 +249,9 @@ def make(
     stream_length: int | None,
     **options: Any,
 ) -> Mechanism:
-    """A mechanism of a class from the parameters that it takes."""
+    """A mechanism of a class, with those of the options that it takes; None is its default."""
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    options = {name: value for name, value in options.items() if name in fields and value is not None}
     options |= {"budget": budget, "unit": unit}
     if "capacity" in fields and capacity is not None:
         options["capacity"] = capacity

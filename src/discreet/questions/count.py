@@ -34,7 +34,7 @@ class Count(Question):
         *Question.rules,
         Refusal(
             "{column} cannot be combined with {by} or {every} (rows without a group are left out)",
-            lambda q: q.column is not None and bool(q.grouped_by),
+            lambda q: q.column is not None and q.is_grouped,
         ),
         Refusal(
             "people are counted by {user} alone, rows by {column}: give one of them",

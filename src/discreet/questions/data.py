@@ -106,7 +106,8 @@ class Data:
 
             condition = where(question.where)
         rules = {"where": condition, "nulls": question.nulls, "bad_rows": question.bad_rows}
-        return rules if question.pairing is None else {**rules, "pairing": question.pairing}
+        pairing = None if question.unit is None else question.pairing
+        return rules if pairing is None else {**rules, "pairing": pairing}
 
 
 def data_of(data: Any) -> Data:
@@ -136,6 +137,7 @@ def read(
     delimiter: str | None = None,
     quote: str | None = None,
     encoding: str | None = None,
+    endpoint: str | None = None,
     sql: str | None = None,
     rows_of_the_result_are_the_events: bool = False,
     watch: Callable[[Rows], Callable[[], None]] = lambda rows: lambda: None,
@@ -149,40 +151,53 @@ def read(
     question returns its stored answer after the files are gone.
 
     Args:
-        paths: Files and patterns; "-" is standard input. None where the query names what it reads.
+        paths: Files, patterns and URLs (s3, gs, abfs, https, or postgresql://host/database#table); "-" is standard
+            input. None where the query names what it reads; of a database, the query names the table.
         format: csv, tsv, jsonl, text, combined, common, parquet, arrow or baskets; by default the file tells.
         header: csv and tsv: whether the first line names the columns. Otherwise they are called "1", "2", ...
         delimiter: csv and tsv: what is between cells: one character, "tab" or "space".
         quote: csv and tsv: what is around cells with a delimiter inside: one character, or "none".
         encoding: What text is written in: latin-1, cp1252, utf-16, ...; by default UTF-8, or UTF-16 by its first bytes.
+        endpoint: Where s3://, gs:// and abfs:// are, if not at their usual place: "https://minio.example.org:9000".
         sql: Read the result of this query, of which each row comes from one row of the input.
         rows_of_the_result_are_the_events: Take rows of any result, also of joins and aggregates. The guarantee is then
             about those rows, whatever they come from, and says so.
         watch: For progress: called with the rows that are going to be read. What it returns is called at the end.
     """
+    from discreet.events.inputs import encoding_named, is_table, shown
+
     named = tuple(os.fspath(path) for path in paths)
     whole = rows_of_the_result_are_the_events
     if whole and sql is None:
         raise WordError("{rows_of_the_result_are_the_events} needs {sql}")
     dialect: Dialect | None = None
     if (header, delimiter, quote) != (True, None, None):
-        from discreet.events.text import Dialect
+        from discreet.events.text import dialect_of
 
-        dialect = Dialect(delimiter, '"' if quote is None else quote or "none", header)
+        dialect = dialect_of(header, delimiter, quote)
     if encoding is not None:
-        from discreet.events.inputs import encoding_named
-
         encoding = encoding_named(encoding)
     query: Query | WholeQuery | None = None
     assumed: tuple[str, ...] = ()
     if sql is not None:
         from discreet.engines.sql import ASSUMED, WholeQuery, select
 
-        query, assumed = (WholeQuery(sql), (ASSUMED,)) if whole else (select(sql), ())
-        if query.source is not None:
+        database = named[0] if len(named) == 1 and is_table(named[0]) else None
+        if database is not None and whole:
+            raise ParameterError(
+                "a table of a database is read row by row: write the result of the query to a table first"
+            )
+        query, assumed = (WholeQuery(sql), (ASSUMED,)) if whole else (select(sql, database is not None), ())
+        if database is not None and query.source is not None:
+            named = (f"{database.partition('#')[0]}#{query.source}",)
+        elif query.source is not None:
             if named:
                 raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
             named = (query.source,)
+    if endpoint is not None:
+        from discreet.events.stores import at_endpoint
+
+        named = tuple(at_endpoint(name, endpoint) for name in named)
 
     def opened() -> Events:
         from discreet import _native
@@ -198,12 +213,12 @@ def read(
         return [*found, *opened().files] if whole else found
 
     told = {"input_format": format, **({} if dialect is None else dialect.asked), "sql": query and query.text}
-    told |= {"encoding": encoding, "rows_of_the_result_are_the_events": whole or None}
+    told |= {"encoding": encoding, "endpoint": endpoint, "rows_of_the_result_are_the_events": whole or None}
     rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
     return Data(
         opened,
         described={name: value for name, value in told.items() if value is not None},
-        secret={"files": list(named)},
+        secret={"files": [shown(name) for name in named]},
         assumed=assumed,
         remarks=(rows,) if whole else (),
         lists=format == "baskets",

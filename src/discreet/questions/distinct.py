@@ -39,10 +39,10 @@ class Distinct(Question):
 
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
-        Refusal("{by} and {every} need {column}", lambda q: q.grouped_by and not q.column),
+        Refusal("{by} and {every} need {column}", lambda q: q.is_grouped and not q.column),
         Refusal(
             "{max_items} is needed for values of people by group: so many of a person count, in all groups together",
-            lambda q: q.grouped_by and q.user not in (None, q.column) and q.max_items is None,
+            lambda q: q.is_grouped and q.user not in (None, q.column) and q.max_items is None,
         ),
     )
 
@@ -61,9 +61,10 @@ class Distinct(Question):
                 from discreet.engines.different import different_items
 
                 return rows.gathered(different_items, apart="item")
-            from discreet.engines.pairs import Pairs, Prints
+            from discreet.engines.different import Prints
+            from discreet.engines.pairs import Pairs
 
-            pairs = rows.gathered(partial(Pairs, prints=Prints()), apart="user")
+            pairs = rows.gathered(partial(Pairs, prints=Prints(), by_person=True), apart="user")
             return mechanism.count_of(pairs.people, pairs.items)
 
         draw, cost = of_lists(mechanism) if lists else mechanism, getattr(mechanism, "cost", None)

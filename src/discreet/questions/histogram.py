@@ -38,7 +38,7 @@ class Histogram(Question):
     name: ClassVar[str] = "histogram"
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
-        Refusal("{by} and {every} need {column}", lambda q: q.grouped_by and not q.column),
+        Refusal("{by} and {every} need {column}", lambda q: q.is_grouped and not q.column),
     )
     only_shown: ClassVar[bool] = True
 

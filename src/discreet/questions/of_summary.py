@@ -14,8 +14,8 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.charge_terms import question_of
 from discreet.questions.ask import current
 from discreet.questions.choose import mechanism_told, prepare
-from discreet.questions.question import spoken
-from discreet.releases.payment import Payer
+from discreet.questions.question import spoken, way_of
+from discreet.releases.payment import Bill, Payer
 from discreet.releases.release import Release
 from discreet.summaries import Summary
 
@@ -88,7 +88,8 @@ def release(
         "release", summary=sizes, mechanism=mechanism_told(mechanism), unit=spoken(prepared.mechanism.unit),
         total_share=total_share, length=length, parts_per_user=parts_per_user, secret={"request": request},
     )  # fmt: skip
-    said = {**prepared.chosen, "parts_per_user": parts_per_user}
-    prepared.mechanism.check(summary)
-    published: Release = payer.pay(prepared.bill(question), lambda: prepared.draw(summary, payer.drawn_from), said)
+    way = way_of(prepared, lambda: summary)
+    said = {**(way.chosen or {}), "parts_per_user": parts_per_user}
+    bill = Bill(budget, way.description, way.unit, None, way.hides, question, way.cost)
+    published: Release = payer.pay(bill, lambda: prepared.draw(summary, payer.drawn_from), said)
     return published

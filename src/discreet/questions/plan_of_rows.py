@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.central import Mechanism, Offset, Stability
-from discreet.central.capacity import choose_capacity, frequency_published, summary_errors
+from discreet.central.prepared import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
@@ -173,6 +174,7 @@ def plan(
     confidence: float = 0.95,
     memory: str | None = None,
     published: bool = False,
+    mechanisms: Sequence[type[Mechanism]] = (),
 ) -> Plan:
     """What each mechanism would publish and how well, from public numbers: no data is read, nothing is spent.
 
@@ -186,6 +188,7 @@ def plan(
         memory: In place of `capacity`, for mechanisms whose noise does not grow with the counters: as many as a size
             such as "256MB" has room for.
         published: Also the papers' own mechanisms and their baselines (`discreet.published`), to compare with.
+        mechanisms: Classes of your own, each by the name of its class.
     """
     if capacity is not None and memory is not None:
         raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
@@ -203,7 +206,7 @@ def plan(
         return choose_capacity(wanted, budget, unit, length, kind, memory)
 
     rows, refused = [], {}
-    for name, kind in MECHANISMS.items():
+    for name, kind in (*MECHANISMS.items(), *((kind.__name__, kind) for kind in mechanisms)):
         if name in PUBLISHED and not published:
             continue
         size, _ = counters(kind)

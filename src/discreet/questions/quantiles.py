@@ -142,7 +142,7 @@ class Quantiles(Question):
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
         needs("max_rows", "user"),
-        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.grouped_by and not q.column),
+        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.is_grouped and not q.column),
     )
     no_other_answer: ClassVar[frozenset[str]] = frozenset({"mechanism"})
 

@@ -21,7 +21,6 @@ from discreet.questions.words import (
     choice,
     column,
     columns,
-    needs,
     plain,
     share_of_rows,
     word,
@@ -109,17 +108,15 @@ class Worded:
             value = getattr(self, each.name)
             if value is not None:
                 object.__setattr__(self, each.name, each.kind.check(each.name, value))
-        self.complete_spans()
+        if getattr(self, "unit", None) is not None:
+            _complete_spans(self)
         self.complete()
         for rule in (*self.shared_rules, *self.rules):
-            if rule.broken(self):
+            if (rule.about is None or rule.about in self.given) and rule.broken(self):
                 raise WordError(rule.text)
 
     def complete(self) -> None:
         """Say what follows from other words, before the rules are checked."""
-
-    def complete_spans(self) -> None:
-        """The same, of words about time."""
 
     @cached_property
     def given(self) -> frozenset[str]:
@@ -131,6 +128,18 @@ class Worded:
             if value is not None and value is not False and value is not default
             and not (isinstance(value, (str, int, float)) and value == default)
         )  # fmt: skip
+
+
+def _complete_spans(question: Any) -> None:
+    """Days are those of the zone, and a period is what its spans are called."""
+    unit = question.unit
+    if isinstance(unit, User) and unit.spans is not None:
+        if question.zone is not None and unit.zone is None and unit.spans.of_days:
+            unit = dataclasses.replace(unit, zone=question.zone)
+            object.__setattr__(question, "unit", unit)
+        if question.period is not None and unit.spans is not None:
+            named = unit.spans.told(unit.spans.period(question.period)).split(" to ")
+            object.__setattr__(question, "period", named[0] if len(named) == 1 else tuple(named))
 
 
 _GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)"
@@ -188,10 +197,7 @@ class Question(Worded, abc.ABC):
         None, "Publish nothing where more rows than this cannot be read: 10%. Takes 5% of the budget.",
         share_of_rows(), advanced=True,
     )  # fmt: skip
-    rules: ClassVar[tuple[Refusal, ...]] = (
-        needs("every", "time"),
-        Refusal(_GROUPS, lambda q: "groups" in q.given and not q.grouped_by),
-    )
+    rules: ClassVar[tuple[Refusal, ...]] = (Refusal(_GROUPS, lambda q: not q.is_grouped, "groups"),)
 
     unit: Unit | None = word(None, "What is hidden: row, person or person-day.", unit_kind())
     time: str | None = word(
@@ -203,32 +209,26 @@ class Question(Worded, abc.ABC):
     period: Any = word(None, "Day that this is about; rows of others are left out.", plain("DAY"))
 
     shared_rules: ClassVar[tuple[Refusal, ...]] = (
-        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None),
+        Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None, "unit"),
         Refusal(
-            "{unit} person-day needs {user}: it tells whose day it is", lambda q: q.spans_hidden and q.user is None
+            "{unit} person-day needs {user}: it tells whose day it is",
+            lambda q: q.spans_hidden and q.user is None,
+            "unit",
         ),
         Refusal(
-            "{unit} person-day needs {time}: it tells which day a row is of", lambda q: q.spans_hidden and not q.time
+            "{unit} person-day needs {time}: it tells which day a row is of",
+            lambda q: q.spans_hidden and not q.time,
+            "unit",
         ),
-        Refusal("{time} needs {every} or {unit} person-day", lambda q: q.time is not None and not q.has_spans),
-        Refusal("{zone} needs {every} or {unit} person-day", lambda q: q.zone is not None and not q.has_spans),
-        Refusal("{period} needs {unit} person-day", lambda q: q.period is not None and not q.spans_hidden),
+        Refusal("{time} needs {every} or {unit} person-day", lambda q: not q.has_spans, "time"),
+        Refusal("{zone} needs {every} or {unit} person-day", lambda q: not q.has_spans, "zone"),
+        Refusal("{period} needs {unit} person-day", lambda q: not q.spans_hidden, "period"),
         Refusal(
             "{unit} must be row, person or person-day; {user} tells who is a person",
-            lambda q: q.people_by_user and q.unit not in (None, ROW) and not q.whole_person,
+            lambda q: q.people_by_user and q.unit != ROW and not q.whole_person,
+            "unit",
         ),
     )
-
-    def complete_spans(self) -> None:
-        """Days are those of the zone, and a period is what its spans are called."""
-        unit = self.unit
-        if isinstance(unit, User) and unit.spans is not None:
-            if self.zone is not None and unit.zone is None and unit.spans.of_days:
-                unit = dataclasses.replace(unit, zone=self.zone)
-                object.__setattr__(self, "unit", unit)
-            if self.period is not None and unit.spans is not None:
-                named = unit.spans.told(unit.spans.period(self.period)).split(" to ")
-                object.__setattr__(self, "period", named[0] if len(named) == 1 else tuple(named))
 
     @property
     def whole_person(self) -> bool:
@@ -257,7 +257,8 @@ class Question(Worded, abc.ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        look_up(self)
+        if self.lookup is not None or self.on is not None:
+            look_up(self)
         if self.max_bad is not None and self.bad_rows == "error":
             raise WordError("{max_bad} cannot be combined with {bad_rows} error, which refuses the first bad row")
 
@@ -284,14 +285,27 @@ class Question(Worded, abc.ABC):
         return Every(self.every, self.zone)
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether there is an answer for every group."""
+        return self.by is not None or self.every is not None
+
+    @property
     def grouped_by(self) -> tuple[str, ...]:
-        """The columns that say the group of a row, that of times first."""
-        return (*((self.time,) if self.every is not None and self.time is not None else ()), *(self.by or ()))
+        """The columns that say the group of a row, that of times first.
+
+        A question of a report may leave the column of times to the report, so it is missed here, where it is needed.
+        """
+        if self.every is None:
+            return self.by or ()
+        if self.time is None:
+            raise WordError("{every} needs {time}")
+        return (self.time, *(self.by or ()))
 
     @property
     def in_groups(self) -> dict[str, Any]:
         """What rows are asked for where they are in groups; see `Wanted`."""
-        return {"by": self.grouped_by, "every": self.spans, "groups": self.groups}
+        by = self.grouped_by
+        return {"by": by, "every": self.spans, "groups": self.groups} if by else {}
 
     @property
     def people(self) -> bool:
@@ -320,15 +334,21 @@ def way_of(
     close: Callable[[Any], None] = lambda found: None,
 ) -> Way:
     """The way of a mechanism that publishes a `Release`; `draw` makes more of what is drawn, where it has to."""
+    mechanism, share = prepared.mechanism, prepared.total_share
+    described = prepared.described or mechanism.name
     return Way(
-        prepared.description,
-        prepared.mechanism.unit,
+        described if share is None else f"{described}, and the total for a share of {share:g}",
+        mechanism.unit,
         count,
         draw or prepared.draw,
-        prepared.hides,
-        prepared.chosen,
+        User() if prepared.bounded else mechanism.hides,
+        {
+            "capacity": getattr(mechanism, "capacity", None),
+            "length": prepared.stream_length,
+            "total_share": share,
+        },
         close,
-        prepared.cost,
+        mechanism.cost if prepared.total_noise is None else None,
     )
 
 

@@ -53,6 +53,7 @@ POOLED_DELTA = Fraction(1, 2)
 _ROUNDS = 4  # in which the budgets of a pool are raised
 _SPANS = 30  # of time, where nobody says how many there are
 _PASSED_ON = ("user", "unit", "nulls", "bad_rows")
+TIME = "time"  # the column of times, where neither the report nor the question names one
 _OF_SPANS = ("time", "zone")  # passed on to questions that have `every`
 _OF_DAYS = (*_OF_SPANS, "period")  # passed on where what a person did within a span is hidden
 
@@ -73,9 +74,10 @@ class Report(Worded):
         shares: How much of the budget each question gets, by title or in order. Questions without a share divide what
             is left: in proportion to the root of how many numbers they publish (a mean or a quantile counts as 25),
             which makes the sum of the relative errors about least.
-        words: Those that questions share: `user`, `unit`, `nulls`, `bad_rows`, `time`, `zone` and `period` where days
-            are hidden, and `where`, which is joined with that of a question by AND. Besides `title` (of the page), and
-            `confidence` (of all intervals together).
+        words: Those that questions share: `user`, `unit`, `nulls`, `bad_rows`, `period` where days are hidden, `time`
+            (the column "time" where nothing names one) and `zone` of questions with `every`, and `where`, which is
+            joined with that of a question by AND. Besides `title` (of the page), and `confidence` (of all intervals
+            together).
     """
 
     name: ClassVar[str] = "report"
@@ -115,9 +117,6 @@ class Report(Worded):
         object.__setattr__(self, "shares", _divided(asked, shares))
 
     # ---- what follows from the words ---------------------------------------------------------------------------------
-
-    def complete_spans(self) -> None:
-        Question.complete_spans(self)  # type: ignore[arg-type]
 
     @cached_property
     def each_confidence(self) -> float:
@@ -164,6 +163,8 @@ class Report(Worded):
         for name in (*_PASSED_ON, *days):
             if name in self.given and name in has and name not in question.given:
                 said[name] = getattr(self, name)
+        if question.every is not None and question.time is None:
+            said.setdefault("time", TIME)
         if self.user is not None and question.user not in (None, self.user):
             raise WordError(f"{_plain(title)}: {{user}} must be that of the report, since one charge hides one unit")
         if question.max_bad is not None:

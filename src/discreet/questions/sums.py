@@ -36,7 +36,7 @@ class NumberQuestion(Question):
 
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
-        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.grouped_by and not q.column),
+        Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.is_grouped and not q.column),
         Refusal("{user} needs {column}, the column of the numbers", lambda q: q.user is not None and not q.column),
     )
 
@@ -60,7 +60,7 @@ class NumberQuestion(Question):
             finest = 2**26 if kind == "variance" else 2**20
         if kind == "sum" and self.people:
             kind = "signed" if low >= 0 else "split"
-        elif kind == "sum" and not (self.grouped_by and self.groups is None):
+        elif kind == "sum" and not (self.is_grouped and self.groups is None):
             kind = "signed"  # nobody has to know how many rows there are
         return ValueMoment(kind, low, high, finest)
 

@@ -51,7 +51,7 @@ _WHOSE = (
 def _for_rows(name: str, because: str) -> Refusal:
     """A word that says something where rows are hidden, and nothing where people are."""
     text = f"{{{name}}} cannot be combined with {{user}} ({because})"
-    return Refusal(text, lambda q: name in q.given and q.people)
+    return Refusal(text, lambda q: q.people, name)
 
 
 def _pairs_kind() -> ValueKind:
@@ -119,12 +119,13 @@ class Top(Question):
         Refusal("{count} rows needs {user}", lambda q: q.count == "rows" and not q.people),
         Refusal("{count} rows cannot be combined with {value}", lambda q: q.count == "rows" and q.value is not None),
         Refusal("{unit} row cannot be combined with {max_items}", lambda q: q.unit == ROW and q.max_items is not None),
-        Refusal("{unit} must be a person where {user} is given", lambda q: q.user is not None and q.bounded_unit),
+        Refusal("{unit} must be a person where {user} is given", lambda q: q.user and q.bounded_unit, "unit"),
         Refusal(
             "{mechanism} cannot be combined with {unit} person-day (people's vectors are for it)",
-            lambda q: q.spans_hidden and q.mechanism != "auto",
+            lambda q: q.spans_hidden,
+            "mechanism",
         ),
-        Refusal("{mechanism} with {user} needs {max_items}", lambda q: q.sampled and q.max_items is None),
+        Refusal("{mechanism} with {user} needs {max_items}", lambda q: q.user and q.max_items is None, "mechanism"),
         _for_rows("capacity", "it sizes the sketch for rows"),
         _for_rows("length", "it sizes the sketch for rows"),
         _for_rows("total_share", "the number of rows is not published where people are hidden"),
@@ -136,20 +137,23 @@ class Top(Question):
         excludes("grouped", "user", "a row has one item, and says whose it is"),
         Refusal(
             "lists of items come in one {column}, without {by} or {every}",
-            lambda q: q.lists is True and (len(q.column or ()) > 1 or bool(q.by) or q.every is not None),
+            lambda q: (len(q.column or ()) > 1 or bool(q.by) or q.every is not None) and q.lists is True,
         ),
         Refusal(
             "{pairs} needs whole people: give {user}, or for lists {unit} person",
-            lambda q: q.pairs is not None and q.user is None and q.bounded_unit,
+            lambda q: q.user is None and q.bounded_unit,
+            "pairs",
         ),
         Refusal(
             "{pairs} needs {user}, or one list a person (a row has one item)",
-            lambda q: q.pairs is not None and q.grouped is False,
+            lambda q: q.grouped is False,
+            "pairs",
         ),
-        Refusal("{pairs} needs a single {column}", lambda q: q.pairs is not None and len(q.column or ()) > 1),
+        Refusal("{pairs} needs a single {column}", lambda q: len(q.column or ()) > 1, "pairs"),
         Refusal(
             "{pairs} cannot be combined with {count} rows (people who have both are counted)",
-            lambda q: q.pairs is not None and q.count == "rows",
+            lambda q: q.count == "rows",
+            "pairs",
         ),
         *(
             excludes("pairs", name, because)
@@ -165,7 +169,7 @@ class Top(Question):
                 ("total_share", "the number of rows is not published where people are hidden"),
             )
         ),
-        Refusal("{universe} needs a single {column}", lambda q: q.universe is not None and len(q.column or ()) > 1),
+        Refusal("{universe} needs a single {column}", lambda q: len(q.column or ()) > 1, "universe"),
     )
 
     def complete(self) -> None:
@@ -190,11 +194,6 @@ class Top(Question):
         return self.unit is not None and not self.whole_person
 
     @property
-    def sampled(self) -> bool:
-        """Whether a mechanism that was named takes a sample of everybody's items."""
-        return self.user is not None and self.mechanism != "auto"
-
-    @property
     def lists(self) -> bool | None:
         """Whether rows are lists, one a person; None where the data tell."""
         if self.grouped is not None:
@@ -204,13 +203,6 @@ class Top(Question):
         if self.unit == PERSON or (self.max_items is not None and self.unit is None):
             return True
         return None if isinstance(self.unit, User) else False
-
-    @property
-    def hidden(self) -> Unit:
-        """The unit of a release of rows."""
-        if self.max_items is not None and self.unit is None:
-            return User(self.max_items)
-        return ROW if self.unit is None else self.unit
 
     @property
     def no_other_answer(self) -> frozenset[str]:  # type: ignore[override]
@@ -226,12 +218,12 @@ class Top(Question):
         """Whether each row is the list of all that one person has: by what the column's type says, or the words."""
         if self.user is not None or self.grouped_by or len(self.column or ()) > 1:
             return False
-        told = data.events_for(self).says_lists(self.column[0] if self.column else None)
-        if self.lists and told is False:
+        told, said = data.events_for(self).says_lists(self.column[0] if self.column else None), self.lists
+        if said and told is False:
             raise ParameterError(_WHOSE)
         if told is not None:
             return told
-        return isinstance(self.unit, User) if self.lists is None else self.lists
+        return isinstance(self.unit, User) if said is None else said
 
     # ---- how it is answered ------------------------------------------------------------------------------------------
 
@@ -248,7 +240,8 @@ class Top(Question):
         from discreet.summaries.memory import Memory
 
         data.refuse_strict(self)
-        Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
+        if self.memory is not None:
+            Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
         if self.user is not None and self.column is None and not data.are_files:
             raise WordError("{user} needs {column}: people are protected in a table")
         lists = self.come_in_lists(data)
@@ -280,7 +273,7 @@ class Top(Question):
     def _of_rows(self, data: Data, budget: Budget) -> Way:
         from discreet.questions.choose import empty_summary, prepare
 
-        unit, mechanism = self.hidden, self.mechanism
+        unit, mechanism = self.unit or (ROW if self.max_items is None else User(self.max_items)), self.mechanism
         if self.universe is not None:
             from discreet.central import ReducedMisraGries
 
@@ -288,11 +281,11 @@ class Top(Question):
             mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
         lists = self.come_in_lists(data)
         rows = self.rows(data, lists)
-        keys, sets = rows.keys, lists or self.sampled
+        keys, sets = rows.keys, lists or self.user is not None  # of whoever has more a sample counts
         if rows.elsewhere is not None:
             self._refuse("workers", "total_share")
             if self.universe is None:
-                return self._of_sketches(rows, data, budget, lists)
+                return self._of_sketches(rows, data, budget, lists, unit)
         summary = empty_summary(
             sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
             self.length, self.workers, self.memory, rows.max_key_bytes,
@@ -300,7 +293,7 @@ class Top(Question):
         # An hour of reading must not end in a parameter that could have been refused before.
         prepared = prepare(
             summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True,
-            bounded=sets,  # of a longer list a sample counts
+            bounded=sets,
         )  # fmt: skip
 
         def count() -> Any:
@@ -312,11 +305,11 @@ class Top(Question):
 
         return way_of(prepared, count, draw)
 
-    def _of_sketches(self, rows: Rows, data: Data, budget: Budget, lists: bool) -> Way:
+    def _of_sketches(self, rows: Rows, data: Data, budget: Budget, lists: bool, unit: Unit) -> Way:
         """The same of rows on other machines, that make sketches of them."""
         keys, grouped = rows.keys, bool(rows.keys is not None and rows.keys.by)
         made = rows.elsewhere.sketches(
-            self.k if keys is None else keys.items_in_all(self.k), budget, self.hidden, capacity=self.capacity,
+            self.k if keys is None else keys.items_in_all(self.k), budget, unit, capacity=self.capacity,
             memory=self.memory, length=self.length, lists=lists, named=self.mechanism,
         )  # fmt: skip
 
@@ -325,7 +318,7 @@ class Top(Question):
             return _formed(drawn, keys, data.assumed).head(self.k)
 
         way = way_of(made.prepared, made.count, draw, close=lambda found: found.close())
-        return replace(way, chosen={**made.prepared.chosen, "partitions": made.plan.partitions})
+        return replace(way, chosen={**(way.chosen or {}), "partitions": made.plan.partitions})
 
     def _refuse(self, *words: str) -> None:
         """Refuse words that say nothing about a cluster."""
@@ -344,13 +337,16 @@ class Top(Question):
 
 def _formed(release: Release, keys: Keys | None, assumed: Sequence[str], pairs: bool = False) -> Release:
     """A release of keys as one of the columns that they were made of, with all that its guarantee assumes."""
-    told = list(release.guarantee.assumptions)
+    told = list(assumed)
     if keys is not None and not keys.are_items:
         if keys.many_groups is not None:
-            told.append("the list of groups is public: it was not made from the data")
+            told.insert(0, "the list of groups is public: it was not made from the data")
         items = _pairs(release.item_column, keys) if pairs else keys.items(release.item_column)
         release = release.with_items(items, keys.by, keys.groups())
-    return release.with_guarantee(replace(release.guarantee, assumptions=(*told, *assumed)))
+    if not told:
+        return release
+    promised = replace(release.guarantee, assumptions=(*release.guarantee.assumptions, *told))
+    return release.with_guarantee(promised)
 
 
 def _pairs(items: pa.Array, keys: Keys) -> pa.Array:

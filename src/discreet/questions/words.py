@@ -195,24 +195,23 @@ class Refusal:
     Attributes:
         text: What is wrong, with the words in braces: "{time} needs {every}".
         broken: Whether it is, for a question.
+        about: The word without which there is nothing to refuse: where it says nothing, `broken` is not asked.
     """
 
     text: str
     broken: Callable[[Any], bool]
+    about: str | None = None
 
 
 def excludes(first: str, second: str, because: str = "") -> Refusal:
     """Two words that cannot be combined."""
     why = f" ({because})" if because else ""
     text = f"{{{first}}} cannot be combined with {{{second}}}{why}"
-    return Refusal(text, lambda question: {first, second} <= question.given)
+    return Refusal(text, lambda question: second in question.given, first)
 
 
 def needs(first: str, *others: str, because: str = "") -> Refusal:
     """A word that makes no sense without another, or without one of several."""
     which = " or ".join(f"{{{other}}}" for other in others)
     why = f" ({because})" if because else ""
-    return Refusal(
-        f"{{{first}}} needs {which}{why}",
-        lambda question: first in question.given and question.given.isdisjoint(others),
-    )
+    return Refusal(f"{{{first}}} needs {which}{why}", lambda question: question.given.isdisjoint(others), first)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from discreet._names import on_first_use
 
 if TYPE_CHECKING:
-    from discreet.releases.group_list import GroupRelease
-    from discreet.releases.over_time import Increase
+    from discreet.releases.group_list import GroupRelease as GroupRelease
+    from discreet.releases.over_time import Increase as Increase
     from discreet.releases.plot import plot_over_time
-    from discreet.releases.quantile_list import QuantileRelease
+    from discreet.releases.quantile_list import QuantileRelease as QuantileRelease
     from discreet.releases.release import Release
-    from discreet.releases.report_release import ReportRelease
+    from discreet.releases.report_release import ReportRelease as ReportRelease
 
 _WHERE = {
     "Increase": "releases.over_time",
@@ -26,6 +26,6 @@ _WHERE = {
     "plot_over_time": "releases.plot",
 }
 
-__all__ = ["GroupRelease", "Increase", "QuantileRelease", "Release", "ReportRelease", "plot_over_time"]
+__all__ = ["Release", "plot_over_time"]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

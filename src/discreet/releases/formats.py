@@ -39,7 +39,7 @@ _NARROWEST = 8  # of a column that is folded
 
 def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
     """Items, counts and intervals for people, and what the release promises."""
-    rest = release.rest(confidence)
+    rest = None if release.total is None else release.rest(confidence)
     rows = table_rows(release, confidence)
     if rest is not None:
         nothing = [""] * (len(release.names) - 1)

@@ -13,8 +13,7 @@ from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, NotPublishedError
 from discreet.events.values import column_of_plain, parts_of, plain_column
 from discreet.privacy.estimate import Estimate
-from discreet.privacy.guarantee import Guarantee
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
 from discreet.releases.rows import ArrayRows, free_names
 

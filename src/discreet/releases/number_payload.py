@@ -7,7 +7,7 @@ import math
 
 from discreet.errors import CorruptStateError
 from discreet.privacy import Estimate, Guarantee
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked
 
 __all__ = ["estimate_of_payload", "estimate_payload"]
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, Unit
-from discreet.releases.asked import Asked, now
+from discreet.privacy.guarantee import Asked, now
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
@@ -147,11 +147,13 @@ class Payer:
 
     def pay(self, bill: Bill, draw: Callable[[], Any], asked: Mapping[str, Any]) -> Any:
         """Charge, draw, store: the answer, which says what was `asked` (see `Asked`) and how it was paid."""
-
-        assumed = () if self.account is None else self.account.assumptions
+        said = Asked.of(self.time, **asked)
+        if self.account is None:
+            return with_asked(draw(), said)
+        assumed = self.account.assumptions
 
         def drawn() -> Any:
-            return with_asked(_with_assumptions(draw(), assumed), Asked.of(self.time, **asked))
+            return with_asked(_with_assumptions(draw(), assumed), said)
 
         answer, payment = pay_and_draw(
             self.account, self.charge_id, bill, drawn, to_payload=payload_of, from_payload=answer_of

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import CorruptStateError, DataError, NotPublishedError
 from discreet.privacy.estimate import Estimate
-from discreet.privacy.guarantee import Guarantee
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
 
 __all__ = ["QuantileRelease", "QuantileRow"]

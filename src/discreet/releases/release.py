@@ -16,8 +16,7 @@ from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPubl
 from discreet.events.values import column_of_plain, item_order, parts_of, plain_column, plain_items
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.privacy.guarantee import Guarantee
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.explain import COUNTED, TOGETHER, intervals_of, missing, pairs_are_listed
 from discreet.releases.rows import ArrayRows, free_names, rows_of

@@ -10,8 +10,7 @@ from typing import Any
 
 from discreet.errors import CorruptStateError, NotPublishedError
 from discreet.privacy.budget import Budget
-from discreet.privacy.guarantee import Guarantee
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked, Guarantee
 
 __all__ = ["ReportPart", "ReportRelease"]
 

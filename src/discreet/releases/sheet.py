@@ -1,4 +1,7 @@
-"""A release on one sheet, for anyone who has to sign it off. `registry.py` has the entry of a public registry."""
+"""A release on one sheet, for anyone who has to sign it off: the fields are those that docs/nist.md refers to.
+
+`registry.py` has the entry of a public registry.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,13 @@ def _period(told: dict[str, Any]) -> str:
     return ticks + (f", up to {told['end']}" if told.get("end") else "")
 
 
+def _left_out(told: dict[str, Any]) -> str:
+    """What the release says of what it lacks."""
+    lacks = told.get("left_out")
+    bounded = [] if lacks is None else [f"about {100 * lacks['value']:.2g} % of contributions, by bounding"]
+    return "; ".join([*bounded, *(["items below the threshold"] if told.get("threshold") else [])]) or "nothing by rule"
+
+
 def _budget(values: dict[str, Any]) -> str:
     if values["epsilon"] is None:
         return f"rho = {values['rho']:g} (zCDP)" + (f", delta = {values['delta']:g}" if values["delta"] else "")
@@ -133,6 +143,8 @@ def sign_off_sheet(
         bounds.append("any number of ticks, for which all is paid")
     facts = {
         "Data set": data or _OPEN,
+        "Collected for": _OPEN,
+        "Data held by": _OPEN,
         "Period": period or _period(told),
         "Asked": told.get("time") or _OPEN,
         "Released": released(told),
@@ -142,6 +154,7 @@ def sign_off_sheet(
         + (f", and {delta:g} more" if delta else ""),
         "All about these people": spent_by_all or _OPEN,
         "Threshold": cut_of(told),
+        "Left out (bias)": _left_out(told),
         "Trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
         "Mechanism": guarantee["mechanism"] + (f" ({guarantee['reference']})" if guarantee["reference"] else ""),
         "Version": f"discreet {told['version']}" if told.get("version") else _OPEN,
@@ -159,6 +172,8 @@ def sign_off_sheet(
         if guarantee["trust"] == "multiparty"
         else "Data, summaries and states stay where they are; nothing but this release leaves.",
         "Facts about the whole group may be published.",
+        "Groups too small to be listed, or shown with much noise, are known, and nobody takes them for absent.",
+        "Who may read the data, and until when they are kept, is written down.",
     ]
     lines = [
         "# Sign-off of a release",

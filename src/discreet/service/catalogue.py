@@ -18,6 +18,7 @@ from discreet.service.shapes import (
     BudgetModel,
     FollowingModel,
     ReleaseModel,
+    StatusModel,
     StreamModel,
 )
 from discreet.service.streams import LiveStream, moment
@@ -96,8 +97,11 @@ def _account(stream: LiveStream) -> AccountModel | None:
 # ---- Prometheus -----------------------------------------------------------------------------------------------------
 
 
-def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
-    """Released values and facts that no event decides: nothing that counts requests, rows, bytes or refusals."""
+def metrics(service: Service, streams: Sequence[LiveStream], status: StatusModel | None = None) -> str:
+    """Released values and facts that no event decides: nothing that counts requests, rows, bytes or refusals.
+
+    With `status`, which is for admins alone, also what an operator has to know: NOT private.
+    """
     uptime = time.monotonic() - service.begun
     lines = [
         *_metric("discreet_info", "gauge", "The version that runs.", [({"version": __version__}, 1)]),
@@ -123,7 +127,37 @@ def metrics(service: Service, streams: Sequence[LiveStream]) -> str:
         ("_upper", "The upper end of its 95% interval."),
     ):
         lines += _metric(f"discreet_released{end}", "gauge", help_text, found[end])
+    if status is not None:
+        lines += _for_operators(status)
     return "\n".join(lines) + "\n"
+
+
+def _for_operators(status: StatusModel) -> list[str]:
+    """True numbers: NOT private. Of a pan stream, which keeps no true count, what follows from the clock."""
+    of = [({"stream": stream.name}, stream) for stream in status.streams]
+    refused = [
+        ({**label, "reason": reason}, number)
+        for label, stream in of
+        for reason, number in (stream.refused or {}).items()
+    ]
+    taken = [(label, stream.accepted) for label, stream in of if stream.accepted is not None]
+    waiting: list[tuple[dict[str, str], Any]] = [({}, status.waiting_bytes)]
+    gauge, counter = "gauge", "counter"
+    behind = [(label, stream.queue_lag) for label, stream in of if stream.queue_lag is not None]
+    return [
+        line
+        for name, kind, text, values in (
+            ("lag_seconds", gauge, "How long a tick that is over has waited.", [(x, s.lag_seconds) for x, s in of]),
+            ("queue_lag_messages", gauge, "Messages of a queue that wait to be taken.", behind),
+            ("missed_ticks_total", counter, "Ticks published late.", [(x, s.ticks_missed) for x, s in of]),
+            ("trouble", gauge, "1 while it cannot publish.", [(x, int(s.trouble is not None)) for x, s in of]),
+            ("spool_bytes", gauge, "Events on disk, for their tick.", [(x, s.spool_bytes) for x, s in of]),
+            ("waiting_bytes", gauge, "Requests in memory, not yet on disk.", waiting),
+            ("accepted_total", counter, "Events that were taken.", taken),
+            ("refused_total", counter, "Requests that were refused.", refused),
+        )
+        for line in _metric(f"discreet_{name}", kind, text, values)
+    ]
 
 
 def _metric(name: str, kind: str, text: str, values: Iterable[tuple[dict[str, str], Any]]) -> list[str]:

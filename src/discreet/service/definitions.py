@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from logging import WARNING
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from discreet.errors import ParameterError, WordError
+from discreet.events.queues import topic_of
 from discreet.privacy import Budget, Event, User
 from discreet.privacy.spans import Calendar
 from discreet.questions.live_question import LiveQuestion
+from discreet.service.log import tell
 from discreet.storage import read_toml
 from discreet.watch.ticks import duration, ticks_in
 from discreet.watch.timetable import Days, Timetable
 
 __all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
-
-log = logging.getLogger("discreet.service")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
@@ -113,6 +113,7 @@ class StreamDefinition(BaseModel):
     trust: Trust = "curator"
     account: str | None = Field(default=None, min_length=1, max_length=200)  # that pays; without, one of its own
     unit: HiddenUnit | None = Field(default=None, exclude=True)  # follows from `user`: to say it is to check it
+    source: str | None = Field(default=None, exclude=True)  # a queue that events come from, beside requests
     open: bool = False  # whoever reaches the service may send, without a token
     universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
     capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
@@ -145,6 +146,10 @@ class StreamDefinition(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> StreamDefinition:
         self._fits_spans()
+        if self.source is not None:
+            if self.trust != "curator":
+                raise ValueError("source is for streams that trust the curator: others hold no offsets")
+            topic_of(self.source)
         if not 1 <= self.ticks <= MAX_TICKS:
             raise ValueError(f"a horizon has 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
         needed, allowed = _FIELDS[self.kind]
@@ -374,7 +379,7 @@ class Configuration:
     cors: tuple[str, ...] = ()
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     title: str = "Live numbers"
-    ledger: Path | None = None  # without, one in the folder of the service
+    ledger: Path | str | None = None  # without, one in the folder of the service
 
 
 class _Service(BaseModel):
@@ -419,7 +424,8 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
             except ParameterError as error:
                 raise ParameterError(f"{place}: {error}") from None
             for line in said:
-                log.warning("%s: %s; the old word goes with the next version", place, line)
+                sentence = "{place}: {renamed}; the old word goes with the next version"
+                tell(WARNING, "old word", sentence, place=place, renamed=line)
         streams[name] = _checked(place, StreamDefinition, table)
     shared = {definition.account for definition in streams.values()}
     for name, definition in streams.items():
@@ -428,7 +434,9 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
                 f"streams.{name}: another stream names the account {name!r}, which would be this one's own: give it "
                 f'account = "{name}", too, or another name'
             )
-    ledger = None if service.ledger is None else folder / service.ledger
+    ledger: Path | str | None = service.ledger
+    if ledger is not None and "://" not in str(ledger):
+        ledger = folder / ledger
     return Configuration(streams, service.cors, service.limits, service.title, ledger)
 
 

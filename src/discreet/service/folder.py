@@ -25,8 +25,10 @@ _NAME = "lock"
 class FolderLock:
     """The lock of a folder, from its making to its `close`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, take_over: bool = False) -> None:
         self._path = folder / _NAME
+        if take_over:  # whoever has the file that was there finds another in its place
+            self._path.unlink(missing_ok=True)
         directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             file = lock_file(_NAME, directory)

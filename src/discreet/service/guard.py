@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+from logging import ERROR
 from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from discreet.service.log import tell
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import place_of
 
 __all__ = ["CONTENT_SECURITY_POLICY", "Guard", "problem_response"]
-
-log = logging.getLogger("discreet.service")
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -68,7 +67,7 @@ class Guard:
             return
         except Exception as error:
             # The message of an error might hold what somebody sent.
-            log.error("internal error: %s", place_of(error))
+            tell(ERROR, "error", "internal error: {trouble}", trouble=place_of(error))
             response = problem_response(ProblemError(500, "Internal error"))
         else:
             return

@@ -6,15 +6,14 @@ follows from the clock alone: that something was refused tells that somebody was
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
+from logging import ERROR, INFO, WARNING
 
+from discreet.service.log import tell
 from discreet.service.streams import LiveStream, moment
 
 __all__ = ["Journal"]
-
-log = logging.getLogger("discreet.service")
 
 _SAY_SECONDS = 60.0  # between two lines about ticks, and about refusals, of a stream
 
@@ -37,7 +36,8 @@ class Journal:
         is_daily = stream.definition.per is not None
         last = stream.span if is_daily else stream.timetable.run(int(stream.runs))
         what = "it begins anew" if is_daily else f"its {last.last} ticks end"
-        log.info("stream %s (%s) %s; %s at %s", stream.name, kind, where, what, moment(last.ends))
+        sentence = f"stream {{stream}} ({{kind}}) {where}; {what} at {{ends}}"
+        tell(INFO, "start", sentence, stream=stream.name, kind=kind, tick=stream.tick, ends=moment(last.ends))
 
     def refused(self, stream: LiveStream, reason: str) -> None:
         """Note why a request was refused."""
@@ -57,17 +57,18 @@ class Journal:
     def _look_at(self, stream: LiveStream) -> None:
         if stream.spool_damaged > self._damaged.get(stream.name, 0):
             self._damaged[stream.name] = stream.spool_damaged
-            log.error(
-                "stream %s: the spool is damaged (disk or file system?): requests that were acknowledged cannot be "
-                "read and are left out; the others count",
-                stream.name,
+            sentence = (
+                "stream {stream}: the spool is damaged (disk or file system?): requests that were acknowledged cannot "
+                "be read and are left out; the others count"
             )
+            tell(ERROR, "damage", sentence, stream=stream.name)
         if stream.is_late and stream.name not in self._late:
             self._late.add(stream.name)
-            log.warning("stream %s is late: %s", stream.name, stream.delay)
+            late = round(stream.lag_seconds, 1)
+            tell(WARNING, "late", f"stream {{stream}} is late: {stream.delay}", stream=stream.name, lag_seconds=late)
         elif not stream.is_late and stream.name in self._late:
             self._late.discard(stream.name)
-            log.info("stream %s is on time again", stream.name)
+            tell(INFO, "on time", "stream {stream} is on time again", stream=stream.name)
 
     def say(self, streams: Iterable[LiveStream]) -> None:
         """Say what has come together."""
@@ -75,8 +76,9 @@ class Journal:
             before, tick = self._ticks.get(stream.name, 0), stream.tick
             if tick > before:
                 which = f"tick {tick} is" if tick == before + 1 else f"ticks {before + 1} to {tick} are"
-                log.info("stream %s: %s out", stream.name, which)
+                tell(INFO, "ticks", f"stream {{stream}}: {which} out", stream=stream.name, first=before + 1, last=tick)
                 self._ticks[stream.name] = tick
             reasons = self._reasons.pop(stream.name, None)
             if reasons:
-                log.info("stream %s refused requests: %s", stream.name, ", ".join(sorted(reasons)))
+                sentence = f"stream {{stream}} refused requests: {', '.join(sorted(reasons))}"
+                tell(INFO, "refused", sentence, stream=stream.name, reasons=sorted(reasons))

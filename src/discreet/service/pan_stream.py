@@ -231,7 +231,7 @@ class PanStream(LiveStream):
 
     @property
     def _account(self) -> Account:
-        return self.around.ledger.account(self.account_name)
+        return self.around.account(self.account_name, self.name)
 
     def close(self) -> None:
         self._stack.close()

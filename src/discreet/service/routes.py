@@ -493,8 +493,11 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
     async def prometheus(request: Request) -> Response:
-        """Released values and public facts, for Prometheus."""
-        text = await archive.aside(metrics, service, access.readable(access.caller(request)))
+        """Released values and public facts, for Prometheus; for admins also lag, spool and refusals, NOT private."""
+        caller = access.caller(request)
+        is_admin = caller.token is not None and caller.token.may("admin", None)
+        status = service.status() if is_admin else None
+        text = await archive.aside(metrics, service, access.readable(caller), status)
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

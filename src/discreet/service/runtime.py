@@ -8,7 +8,6 @@ it wait, holds up nobody else.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -16,15 +15,18 @@ import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
+from logging import ERROR, INFO, WARNING
 from pathlib import Path
 from typing import Any
 
+from discreet.errors import OldStateError, TakenOverError
 from discreet.privacy.ledger import Ledger
 from discreet.service.definitions import Configuration
 from discreet.service.folder import FolderLock
 from discreet.service.forecast import possible, warnings_of
 from discreet.service.journal import Journal
 from discreet.service.lanes import Done, Lane
+from discreet.service.log import tell
 from discreet.service.pan_stream import PanStream
 from discreet.service.problems import ProblemError, stopping
 from discreet.service.shapes import StatusModel, StreamStatusModel
@@ -34,8 +36,6 @@ from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroun
 from discreet.service.tokens import Tokens
 
 __all__ = ["Service", "place_of", "status_of"]
-
-log = logging.getLogger("discreet.service")
 
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
 _AGAIN_SECONDS = 1.0
@@ -55,7 +55,8 @@ class Service:
         configuration: Configuration,
         folder: Path,
         clock: Callable[[], float] = time.time,
-        ledger: Path | None = None,
+        ledger: Path | str | None = None,
+        take_over: bool = False,
     ) -> None:
         self.configuration = configuration
         self.folder = folder
@@ -70,16 +71,20 @@ class Service:
         for name, definition in configuration.streams.items():
             possible(name, definition)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.why_lost = ""
         self.lost = False  # whether another process may have the folder: nothing is acknowledged any more
         self.when_lost: Callable[[], Any] = lambda: None  # called then, by any thread
         self.journal = Journal()
-        self._lock = FolderLock(folder)
+        kept_in = Ledger(ledger or configuration.ledger or folder / "ledger.sqlite")
+        self._lock = FolderLock(folder, take_over)
         self.store = Store(folder)
+        if take_over:
+            self.store.take_over(kept_in)
         self.tokens = Tokens(self.store)
         around = Surroundings(
             folder,
             self.store,
-            Ledger(ledger or configuration.ledger or folder / "ledger.sqlite"),
+            kept_in,
             configuration.limits,
             clock,
             self._tell,
@@ -100,25 +105,29 @@ class Service:
         self._threads: list[threading.Thread] = []
 
     def _tell(self, name: str) -> None:
-        for tell in self.published:
-            tell(name)
+        for listener in self.published:
+            listener(name)
 
     # ---- threads ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to publish."""
         for name in sorted(set(self.store.streams()) - set(self.streams)):
-            log.warning(
-                "stream %s began here and is not in the file: its events and its state stay in the folder", name
-            )
+            sentence = "stream {stream} began here and is not in the file: its events and its state stay in the folder"
+            tell(WARNING, "left", sentence, stream=name)
         for name, stream in self.streams.items():
             self.journal.begin(stream)
             for said in warnings_of(name, stream.definition, stream.run):
-                log.warning("stream %s: %s", name, said)
+                tell(WARNING, "warning", "stream {stream}: {warning}", stream=name, warning=said)
         self.start_writer()
         self._start("clock", self._end_ticks)
         for name, stream in self.streams.items():
             self._start(f"work {name}", partial(self._work, stream))
+            if stream.definition.source is not None:
+                from discreet.service.queue_feed import QueueFeed
+
+                feed = QueueFeed(self, stream, stream.definition.source)
+                self._start(f"queue {name}", partial(feed.run, self._stopping))
 
     def start_writer(self) -> None:
         """Begin to take events, and publish nothing before `catch_up`: for tests."""
@@ -150,19 +159,17 @@ class Service:
     def _has_folder(self) -> bool:
         """Whether the folder is still ours alone. If not, the service stops: what it takes might not be counted."""
         if not self.lost and not self._lock.is_held:
-            self.lost = True
-            log.error("%s", self.why_lost)
-            self._stopping.set()
-            self.when_lost()
+            self._lose(
+                f"the folder {str(self.folder)!r} was moved or replaced, or its file 'lock' was deleted: another "
+                "service may be using it, and this one stops"
+            )
         return not self.lost
 
-    @property
-    def why_lost(self) -> str:
-        """For whoever has to put it right."""
-        return (
-            f"the folder {str(self.folder)!r} was moved or replaced, or its file 'lock' was deleted: another service "
-            "may be using it, and this one stops"
-        )
+    def _lose(self, why: str) -> None:
+        self.lost, self.why_lost = True, why
+        tell(ERROR, "lost", "{why}", why=why)
+        self._stopping.set()
+        self.when_lost()
 
     def _end_ticks(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS) and self._has_folder():
@@ -201,15 +208,22 @@ class Service:
         """One piece of work; trouble is tried again, and the draw that was made is kept for it."""
         try:
             did = stream.work()
+        except (OldStateError, TakenOverError):
+            if not self.lost:
+                self._lose(
+                    f"another process took over stream {stream.name!r}, or has published more of it: this one stops"
+                )
+            return False
         except Exception as error:  # whatever it is, it goes on
             what = place_of(error)
             if stream.trouble != what:
-                log.error("stream %s cannot publish: %s; trying again", stream.name, what)
+                sentence = "stream {stream} cannot publish: {trouble}; trying again"
+                tell(ERROR, "trouble", sentence, stream=stream.name, trouble=what)
             stream.trouble = what
             self._stopping.wait(_AGAIN_SECONDS)
             return False
         if did and stream.trouble is not None:
-            log.info("stream %s publishes again", stream.name)
+            tell(INFO, "publishes", "stream {stream} publishes again", stream=stream.name)
         if did:
             stream.trouble = None
         return did
@@ -230,6 +244,14 @@ class Service:
             raise stopping()
         self._lanes[stream.name].submit(arrival, done)
 
+    def take(self, stream: LiveStream, arrival: Arrival) -> None:
+        """Put it on disk now. ProblemError if that cannot be done."""
+        error = self._commit(stream, [arrival]) or arrival.error
+        if error is not None:
+            raise error
+        if stream.accepted is not None:
+            stream.accepted += arrival.accepted
+
     def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
         with suppress(RuntimeError):  # the server is gone, and with it whoever waited
             self.call(partial(_tell_all, group, error))
@@ -246,7 +268,8 @@ class Service:
         except OSError:
             return disk_full()
         except Exception as error:
-            log.error("stream %s cannot write: %s", stream.name, place_of(error))
+            sentence = "stream {stream} cannot write: {trouble}"
+            tell(ERROR, "trouble", sentence, stream=stream.name, trouble=place_of(error))
             return ProblemError(500, "Internal error")
         return None
 
@@ -275,12 +298,14 @@ class Service:
                 StreamStatusModel(
                     name=stream.name,
                     lag_seconds=round(stream.lag_seconds, 3),
+                    queue_lag=stream.queue_lag,
                     spool_bytes=stream.spool_bytes,
                     spool_events=stream.spool_events,
                     spool_damaged=stream.spool_damaged,
                     accepted=stream.accepted,
                     refused=None if stream.refused is None else dict(sorted(stream.refused.items())),
                     ticks_published=stream.tick,
+                    ticks_missed=stream.ticks_missed,
                     trouble=stream.trouble,
                 )
                 for stream in self.streams.values()
@@ -293,7 +318,7 @@ def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> Non
         done(arrival, arrival.error or error)
 
 
-def status_of(data: Path, ledger_file: Path | None = None) -> list[dict[str, Any]]:
+def status_of(data: Path, ledger_file: Path | str | None = None) -> list[dict[str, Any]]:
     """Every stream that began in a folder. NOT PRIVATE: it has the sizes of spools."""
     ledger = Ledger(data / "ledger.sqlite" if ledger_file is None else ledger_file)
     found = []

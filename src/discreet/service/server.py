@@ -22,6 +22,7 @@ from uvicorn.server import ServerState
 from discreet.errors import DiscreetError
 from discreet.service.connections import bounded
 from discreet.service.definitions import Configuration
+from discreet.service.log import log
 from discreet.service.routes import make_app
 from discreet.service.runtime import Service
 
@@ -89,13 +90,14 @@ def serve(
     port: int = 8000,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
-    ledger: Path | None = None,
+    ledger: Path | str | None = None,
+    take_over: bool = False,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Run until SIGTERM or Ctrl-C; then finish what was taken, and return."""
-    logging.getLogger("discreet.service").setLevel(logging.INFO)
+    log.setLevel(logging.INFO)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    service = Service(configuration, folder, ledger=ledger)
+    service = Service(configuration, folder, ledger=ledger, take_over=take_over)
     app = make_app(service, tls=tls_cert is not None)
     config = uvicorn.Config(
         app,
@@ -104,6 +106,7 @@ def serve(
         http=bounded(configuration.limits.header_bytes),
         ws="none",
         access_log=False,
+        log_config=None,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,

@@ -218,12 +218,14 @@ class ProblemModel(_Shape):
 class StreamStatusModel(_Shape):
     name: str
     lag_seconds: float
+    queue_lag: int | None = None
     spool_bytes: int
     spool_events: int
     spool_damaged: int  # places that could not be read: what was there does not count
     accepted: int | None  # null for a pan stream, which keeps no true count
     refused: dict[str, int] | None  # the same
     ticks_published: int
+    ticks_missed: int  # since the start: published a tick or more too late
     trouble: str | None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import secrets
 import sqlite3
 import threading
 import time
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, TakenOverError
+from discreet.privacy.ledger import Ledger
 from discreet.service.folder import make_folder
 from discreet.watch.timetable import RunSpan
 
@@ -91,6 +93,7 @@ class Store:
         # Those who read what was published, which may be much, are not in the way of requests that come in.
         self._writer, self._reader, self._archive = self._connect(), self._connect(), self._connect()
         self._writing, self._reading, self._looking_up = threading.RLock(), threading.Lock(), threading.Lock()
+        self._held = self._number_of_holder()
         if self._version() < _VERSION:
             with self.writing() as db:
                 # Looked at again: another process may have found the new file, too.
@@ -127,12 +130,31 @@ class Store:
         with self._writing:
             self._writer.execute("begin immediate")
             try:
+                if self._number_of_holder() != self._held:
+                    raise TakenOverError(f"another service took over {str(self.path.parent)!r}")
                 yield self._writer
                 self._writer.execute("commit")
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._writer.execute("rollback")
                 raise
+
+    @property
+    def holder(self) -> str | None:
+        """Who publishes from here, as the ledger has it; None before anybody took it over."""
+        return f"holder-{self._held}" if self._held else None
+
+    def _number_of_holder(self) -> int:
+        return int(self._writer.execute("pragma application_id").fetchone()[0])
+
+    def take_over(self, ledger: Ledger) -> None:
+        """Publish from here as a new holder: the ledger refuses the one before, then the store does."""
+        number = 1 + secrets.randbelow(2**31 - 1)
+        for name, kept in self.streams().items():
+            ledger.account(kept.definition.get("account") or name).take_over(name, f"holder-{number}")
+        with self.writing() as db:
+            db.execute(f"pragma application_id = {number}")
+        self._held = number
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         with self._reading:
@@ -235,6 +257,11 @@ class Store:
                     return int(before)
                 before = tick
         return which.last
+
+    def keys_like(self, name: str, beginning: bytes) -> list[bytes]:
+        """The keys of a stream that begin so."""
+        sql = "select key from keys where name = ? and substr(key, 1, ?) = ?"
+        return [key for (key,) in self._rows(sql, name, len(beginning), beginning)]
 
     def key(self, name: str, key: bytes) -> tuple[bytes, int] | None:
         """(digest of the body, rows) of an earlier request with this key."""

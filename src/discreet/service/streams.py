@@ -44,6 +44,9 @@ def moment(seconds: float) -> str:
     return when.isoformat(timespec="milliseconds" if seconds % 1 else "seconds").replace("+00:00", "Z")
 
 
+OFFSET_KEY = b"offset:"  # how keys begin that say how far a queue was read; those of requests are digests
+
+
 @dataclass
 class Arrival:
     """What one request brought, on its way to the disk."""
@@ -70,6 +73,10 @@ class Surroundings:
     published: Callable[[str], None] = field(default=lambda name: None)  # called after a tick, by any thread
     accounts: dict[str, Any] = field(default_factory=dict)  # what `catalogue` looked up last
 
+    def account(self, name: str, stream: str) -> Account:
+        """The account, for this holder of the stream: the ledger refuses it when another took the stream over."""
+        return self.ledger.account(name).held_by(stream, self.store.holder)
+
 
 class LiveStream(abc.ABC):
     """A stream of the service. NOT private: it has the events that wait, and the mechanism's state."""
@@ -89,9 +96,11 @@ class LiveStream(abc.ABC):
         self.keys: dict[bytes, tuple[bytes, int, int]] = {}  # of ticks that are not published: digest, taken, tick
         self.accepted: int | None = 0  # NOT PRIVATE, as the next: for admins
         self.refused: Counter[str] | None = Counter()
+        self.queue_lag: int | None = None  # NOT PRIVATE: messages of its queue that wait to be taken
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
         self._missed: dict[int, bool] = {}
+        self.ticks_missed = 0
         self._room = (0, 0.0)  # the tick, and how many bytes may wait in it
         self.lock = threading.RLock()  # events come in, or a tick ends
 
@@ -240,7 +249,7 @@ class LiveStream(abc.ABC):
         ledger, name = self.around.ledger, self.account_name
         if self.definition.account is None:
             ledger.grant(name, Budget(*self.definition.spent_by(run)), unit=self.definition.privacy_unit)
-        return ledger.account(name)
+        return self.around.account(name, self.name)
 
     def check_account(self) -> None:
         """Refuse, before anything is charged, a stream that its account cannot begin."""
@@ -274,13 +283,14 @@ class LiveStream(abc.ABC):
         """The account of a stream that has begun; LedgerError for a ledger that is not the one it was begun with."""
         account = None
         with suppress(LedgerError):
-            account = self.around.ledger.account(self.account_name)
+            account = self.around.account(self.account_name, self.name)
         run = self.timetable.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
                 f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
                 "the one that it was begun with (--ledger); under another, what was published would be drawn again"
             )
+        account.check_held()
         return account
 
     def _load_latest(self) -> None:
@@ -307,15 +317,19 @@ class LiveStream(abc.ABC):
         ).plain()
 
     def keys_of(self, tick: int) -> list[tuple[bytes, bytes, int, float]]:
-        """The keys of a tick's requests, for the store."""
+        """The keys of a tick's requests, for the store; those that are offsets of a queue are kept for ever."""
         until = self.around.clock() + 3600 * self.around.limits.key_hours
-        return [(key, digest, rows, until) for key, (digest, rows, of) in list(self.keys.items()) if of == tick]
+        return [
+            (key, digest, rows, math.inf if key.startswith(OFFSET_KEY) else until)
+            for key, (digest, rows, of) in list(self.keys.items())
+            if of == tick
+        ]
 
     def _is_out(self, release: dict[str, Any]) -> None:
         """A tick is published: whoever watches sees it."""
         tick = release["tick"]
         self.latest, self.tick = release, tick
-        self._missed.pop(tick, None)
+        self.ticks_missed += self._missed.pop(tick, False)
         for key in [key for key, (_, _, of) in list(self.keys.items()) if of <= tick]:
             del self.keys[key]
         self.around.published(self.name)
@@ -441,6 +455,7 @@ class SpooledStream(LiveStream):
         self._fed: Counter[int] = Counter()  # bytes of the spool that the mechanism has, by tick
         self._fed_keys: set[bytes] = set()
         self._is_torn = False  # whether the mechanism may have some of the events after that
+        self._file = ""  # the state that counts
         self._stored = 0  # the tick that the store has, though the ledger may not
         self._waiting: Counter[int] = Counter()  # rows by tick
         self._numbers: set[int] = set()  # of reports of a survey that wait
@@ -473,7 +488,7 @@ class SpooledStream(LiveStream):
             raise DiscreetError(f"the state of stream {self.name!r} cannot be read: {error.strerror}") from None
         self.present = self._run_of(self.run, self.known_account(), data)
         self.present.begin()
-        self._stored = self.tick
+        self._file, self._stored = kept.file, self.tick
         self._count_reports()
         self._remove_states(kept.file)
         self._remove_spools(self.tick)
@@ -500,9 +515,10 @@ class SpooledStream(LiveStream):
 
     def _save(self, run: int, tick: int) -> str:
         """The state into a file of its own; the store says which file counts."""
-        name = f"{run}-{tick}.state"
-        write_file(self.folder / name, self.present.to_bytes())
-        return name
+        holder = self.around.store.holder  # a process that was taken over may still write under its own name
+        self._file = f"{run}-{tick}{'' if holder is None else f'-{holder}'}.state"
+        write_file(self.folder / self._file, self.present.to_bytes())
+        return self._file
 
     def _remove_states(self, but: str) -> None:
         for path in self.folder.iterdir():
@@ -635,7 +651,7 @@ class SpooledStream(LiveStream):
 
     def _take_back(self) -> None:
         """The mechanism as it was after the tick before, from the disk: what the spool has is given anew."""
-        data = (self.folder / f"{self.run}-{self.tick}.state").read_bytes()
+        data = (self.folder / self._file).read_bytes()
         self.present = self._run_of(self.run, self.known_account(), data)
         self.present.begin()
         self._fed, self._fed_keys, self._is_torn = Counter(), set(), False
@@ -667,7 +683,7 @@ class SpooledStream(LiveStream):
         if tick == self.last_tick:
             self._forget()
         else:
-            self._remove_states(f"{self.run}-{tick}.state")
+            self._remove_states(self._file)
 
     def _forget(self) -> None:
         """The last tick is out: who was counted is not needed any more, in memory or on disk."""

@@ -1,6 +1,7 @@
 """Streaming summaries. They are NOT private: nothing leaves them but through a release.
 
-What they share (`Summary`, `LinearSketch`, `RawCounts`) is for mechanisms, and not in `__all__`.
+What they share (`Summary`, `LinearSketch`, `RawCounts`), and what `workers` make (`ShardedMisraGries`), is not in
+`__all__`.
 """
 
 from discreet.summaries._base import RawCounts as RawCounts
@@ -10,7 +11,7 @@ from discreet.summaries.count_min import CountMin
 from discreet.summaries.count_sketch import CountSketch
 from discreet.summaries.exact_counts import ExactCounts
 from discreet.summaries.misra_gries import MisraGries
-from discreet.summaries.sharded_misra_gries import ShardedMisraGries
+from discreet.summaries.sharded_misra_gries import ShardedMisraGries as ShardedMisraGries
 from discreet.summaries.space_saving import SpaceSaving
 from discreet.summaries.user_misra_gries import UserMisraGries
 
@@ -19,7 +20,6 @@ __all__ = [
     "CountSketch",
     "ExactCounts",
     "MisraGries",
-    "ShardedMisraGries",
     "SpaceSaving",
     "UserMisraGries",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import IncompatibleSummaryError, ParameterError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_column, skip_nulls
+from discreet.events.items import Item, bad_items_rule, prepare_column, skip_nulls
 from discreet.events.values import as_arrow, mixed_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet._native import MadeColumn
-
-__all__ = ["DEFAULT_MAX_KEY_BYTES", "MAX_CAPACITY", "Item", "RawCounts", "Summary"]
 
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -228,3 +226,15 @@ class Summary:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).from_bytes, (self.to_bytes(),))
+
+
+class CounterSummary(Summary):
+    """A summary with a fixed number of counters. NOT PRIVATE."""
+
+    @property
+    def capacity(self) -> int:
+        """The number of counters; in shards, of every shard."""
+        return int(self._native.capacity)
+
+    def _describe(self) -> str:
+        return f"capacity={self.capacity}"

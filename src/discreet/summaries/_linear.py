@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.events.items import prepare_column
-from discreet.privacy.calibration.collisions import digest_collision_probability
-from discreet.privacy.checks import whole_number
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, prepare_column
+from discreet.privacy.calibration.collisions import cell_probability, digest_collision_probability
+from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, MAX_CAPACITY, Item, Summary
+from discreet.summaries._base import MAX_CAPACITY, Summary
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from typing_extensions import Self
-
-__all__ = ["LinearSketch"]
 
 MAX_WIDTH = 2**30
 MAX_DEPTH = 255
@@ -33,6 +31,9 @@ class LinearSketch(Summary):
     Rows hash with strongly universal (pairwise independent) functions that are independent of each other and of the
     stream. Sketches of equal shape and seed add up: merging gives the cells of the concatenated stream.
     """
+
+    _row_factor: ClassVar[float]
+    """A row may be off by this many times the mass that it expects to collide with an item."""
 
     def __init__(
         self,
@@ -49,6 +50,30 @@ class LinearSketch(Summary):
             raise ParameterError(f"width times depth must be at most 2**31 cells, not {width} * {depth}")
         tracked = whole_number("tracked", tracked, 0, MAX_CAPACITY)
         self._native = self._native_class(width, depth, tracked, *self._check_common(max_key_bytes, seed))
+
+    @classmethod
+    def for_error(
+        cls,
+        error_rate: float,
+        failure_probability: float,
+        *,
+        tracked: int = 0,
+        max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
+        seed: int | None = None,
+    ) -> Self:
+        """The smallest sketch that errs by at most error_rate * n but for `failure_probability`."""
+        error_rate = positive_number("error_rate", error_rate)
+        depth = cls._depth_for(probability("failure_probability", failure_probability))
+        # The probability of a cell is below 1/width + 2^-32.
+        width = math.ceil(cls._row_factor / error_rate)
+        while width < MAX_WIDTH and cls._row_factor * cell_probability(width) > error_rate:
+            width += 1
+        return cls(width, depth, tracked=tracked, max_key_bytes=max_key_bytes, seed=seed)
+
+    @classmethod
+    def _depth_for(cls, failure_probability: float) -> int:
+        """The fewest rows that fail with this probability at most."""
+        raise ParameterError("use CountMin or CountSketch, not the bare LinearSketch")
 
     @classmethod
     def from_bytes(cls, data: bytes, *, max_bytes: int | None = MAX_EMPTY_BYTES) -> Self:

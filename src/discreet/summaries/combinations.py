@@ -17,8 +17,6 @@ from discreet.summaries.people import Counts, People, scaled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_COMBINATIONS", "Combinations", "most_of"]
-
 MOST_COMBINATIONS = 2**20
 """How many combinations are counted at most: pairs of 1,448 items, triples of 185."""
 _AT_ONCE = 2**20  # combinations of a batch of people

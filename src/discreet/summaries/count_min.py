@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from discreet import _native
+from discreet.events.items import Item
 from discreet.privacy.calibration.collisions import cell_probability
-from discreet.privacy.checks import positive_number, probability
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.summaries._linear import LinearSketch
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-__all__ = ["CountMin"]
 
 
 class CountMin(LinearSketch):
@@ -41,24 +34,11 @@ class CountMin(LinearSketch):
 
     _native_class = _native.CountMin
 
+    _row_factor = math.e
+
     @classmethod
-    def for_error(
-        cls,
-        error_rate: float,
-        failure_probability: float,
-        *,
-        tracked: int = 0,
-        max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
-        seed: int | None = None,
-    ) -> Self:
-        """The smallest sketch with estimate <= f + error_rate * n but for `failure_probability`."""
-        error_rate = positive_number("error_rate", error_rate)
-        depth = max(1, math.ceil(-math.log(probability("failure_probability", failure_probability))))
-        # e * cell_probability(width) <= error_rate, and the latter is below 1/width + 2^-32.
-        width = math.ceil(math.e / error_rate)
-        while width < 2**30 and math.e * cell_probability(width) > error_rate:
-            width += 1
-        return cls(width, depth, tracked=tracked, max_key_bytes=max_key_bytes, seed=seed)
+    def _depth_for(cls, failure_probability: float) -> int:
+        return max(1, math.ceil(-math.log(failure_probability)))
 
     @property
     def error_rate(self) -> float:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 from discreet import _native
 from discreet.errors import ParameterError
+from discreet.events.items import Item
 from discreet.privacy.calibration.collisions import cell_probability, majority_fails
-from discreet.privacy.checks import positive_number, probability
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.summaries._linear import MAX_DEPTH, LinearSketch
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-__all__ = ["CountSketch"]
-
-# A row may be off by this many times the expected mass that collides with an item.
-_ROW_FACTOR = 8
 
 
 class CountSketch(LinearSketch):
@@ -34,12 +22,7 @@ class CountSketch(LinearSketch):
     larger than the smallest that a candidate had when it last arrived. Estimates may fall as well as rise.
 
     Args:
-        width: The number of cells in a row.
-        depth: The number of rows; odd.
-        tracked: How many candidates to keep for a release of heavy hitters.
-        max_key_bytes: The longest string or bytes key that is accepted.
-        seed: The seed of the hash functions; drawn from the system's source by default. Sketches that are to be merged
-            need the same one; whoever knows it can write a stream that breaks the error bound.
+        width, depth, tracked, max_key_bytes, seed: As for `CountMin`; depth must be odd.
     """
 
     _native_class = _native.CountSketch
@@ -50,36 +33,24 @@ class CountSketch(LinearSketch):
             raise ParameterError(f"depth must be odd, so that the rows have a median, not {depth}")
         return depth
 
+    _row_factor = 8
+
     @classmethod
-    def for_error(
-        cls,
-        error_rate: float,
-        failure_probability: float,
-        *,
-        tracked: int = 0,
-        max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
-        seed: int | None = None,
-    ) -> Self:
-        """The smallest sketch with |estimate - f| <= error_rate * n but for `failure_probability`."""
-        error_rate = positive_number("error_rate", error_rate)
-        most = probability("failure_probability", failure_probability)
+    def _depth_for(cls, failure_probability: float) -> int:
         depth = 1
-        while majority_fails(depth, 1 / _ROW_FACTOR) > most and depth <= MAX_DEPTH:
+        while majority_fails(depth, 1 / cls._row_factor) > failure_probability and depth <= MAX_DEPTH:
             depth += 2
-        width = math.ceil(_ROW_FACTOR / error_rate)
-        while width < 2**30 and _ROW_FACTOR * cell_probability(width) > error_rate:
-            width += 1
-        return cls(width, depth, tracked=tracked, max_key_bytes=max_key_bytes, seed=seed)
+        return depth
 
     @property
     def error_rate(self) -> float:
         """Eight times the probability of a cell, about 8/width: the sketch error as a share of the stream's length."""
-        return _ROW_FACTOR * float(cell_probability(self.width))
+        return self._row_factor * float(cell_probability(self.width))
 
     @property
     def failure_probability(self) -> float:
         """The chance that most rows fail, and for strings that of equal digests: how often an estimate errs by more."""
-        return min(1.0, majority_fails(self.depth, 1 / _ROW_FACTOR) + self._string_failure())
+        return min(1.0, majority_fails(self.depth, 1 / self._row_factor) + self._string_failure())
 
     def estimate(self, item: Item) -> Estimate:
         """The estimate of an item, raised to 0, with bounds that hold but for `failure_probability`. Not private."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from discreet import _native
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
-
-__all__ = ["ExactCounts"]
+from discreet.summaries._base import Summary
 
 
 class ExactCounts(Summary):

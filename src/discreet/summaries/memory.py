@@ -11,8 +11,6 @@ from functools import lru_cache
 from discreet import summaries
 from discreet.errors import ParameterError
 
-__all__ = ["COUNTERS", "KEY_BYTES", "SKETCH_MEMORY", "Memory", "bytes_when_full", "counters_in"]
-
 COUNTERS = 2**16
 """Of a sketch whose noise does not grow with them: as many keep the sketch's own error small at no cost in speed, and
 take memory only as items come."""

@@ -6,14 +6,12 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.items import prepare_column, read
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, prepare_column, read
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
-
-__all__ = ["MisraGries"]
+from discreet.summaries._base import CounterSummary
 
 
-class MisraGries(Summary):
+class MisraGries(CounterSummary):
     """At most `capacity` counters; each loses at most n/(capacity+1). NOT PRIVATE.
 
     Follows Algorithm 1 of [LT]: counters that reach zero keep their key until it is replaced, and the one replaced
@@ -49,11 +47,6 @@ class MisraGries(Summary):
         self._native.update_counts(column, np.ascontiguousarray(numbers, np.int64))
 
     @property
-    def capacity(self) -> int:
-        """The number of counters."""
-        return int(self._native.capacity)
-
-    @property
     def not_private_offset(self) -> int:
         """Alpha: how often all counters were decremented (and, after a merge, by how much). Not private."""
         return int(self._native.decrements)
@@ -62,6 +55,3 @@ class MisraGries(Summary):
         """The counter of an item: f lies between it and it plus alpha. Not private."""
         count, _ = self._native.count(item)
         return Estimate(count, count, count + self.not_private_offset)
-
-    def _describe(self) -> str:
-        return f"capacity={self.capacity}"

@@ -14,8 +14,6 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["GroupSums", "ValueMoment"]
-
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from discreet.summaries.combinations import Combinations
 
-__all__ = ["LENGTH", "MOST_ROWS", "MOST_STEPS", "ListedPeople", "People", "ValueRange"]
-
 Counts = npt.NDArray[np.int64]
 Holdings = tuple[Counts, Counts]
 """How many of some items each of some people has, and the indices of these, one person after the other."""
@@ -148,9 +146,17 @@ def scaled(values: npt.NDArray[Any], squared_lengths: npt.NDArray[Any], longest:
 def by_person(owners: npt.NDArray[Any], indices: npt.NDArray[Any]) -> Holdings:
     """Rows of people and indices, both below 2^31, as `People.holdings` has them; negative indices are left out."""
     there = indices >= 0
-    rows = np.unique((owners[there].astype(np.int64) << 32) | indices[there].astype(np.int64))
+    rows = each_once((owners[there].astype(np.int64) << 32) | indices[there].astype(np.int64))
     _, sizes = np.unique(rows >> 32, return_counts=True)
     return sizes.astype(np.int64), rows & (2**32 - 1)
+
+
+def each_once(numbers: Counts) -> Counts:
+    """Whole numbers in ascending order, each once. (np.unique hashes them first, which takes many times as long.)"""
+    if not (numbers[1:] > numbers[:-1]).all():
+        numbers = np.sort(numbers)
+        numbers = numbers[np.append(True, numbers[1:] != numbers[:-1])]
+    return numbers
 
 
 class ListedPeople(People):

@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from typing import Any
 
 from discreet import _native
-from discreet.events.items import arrow_chunks, bad_items_rule, is_arrow, prepare_column, skip_nulls
+from discreet.events.items import (
+    DEFAULT_MAX_KEY_BYTES,
+    Item,
+    arrow_chunks,
+    bad_items_rule,
+    is_arrow,
+    prepare_column,
+    skip_nulls,
+)
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import (
-    DEFAULT_MAX_KEY_BYTES,
-    MAX_CAPACITY,
-    Item,
-    RawCounts,
-    Summary,
-)
-
-__all__ = ["MAX_SHARDS", "ShardedMisraGries"]
+from discreet.summaries._base import MAX_CAPACITY, CounterSummary, RawCounts
 
 MAX_SHARDS = 128
 
 
-class ShardedMisraGries(Summary):
+class ShardedMisraGries(CounterSummary):
     """One Misra-Gries sketch of `capacity` counters for each of several disjoint sets of items. NOT PRIVATE.
 
     An item belongs to the shard that its hash under `seed` names, whatever the stream; a shard holds exactly what a
@@ -52,11 +52,6 @@ class ShardedMisraGries(Summary):
         """
         columns = (_kept(prepare_column(batch)) for batch in batches)
         self._native.update_batches(columns, skip_nulls(nulls), bad_items_rule(bad_items))
-
-    @property
-    def capacity(self) -> int:
-        """The number of counters of every shard."""
-        return int(self._native.capacity)
 
     @property
     def shards(self) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from discreet import _native
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import DEFAULT_MAX_KEY_BYTES, Item, Summary
-
-__all__ = ["SpaceSaving"]
+from discreet.summaries._base import CounterSummary
 
 
-class SpaceSaving(Summary):
+class SpaceSaving(CounterSummary):
     """At most `capacity` counters; each exceeds the truth by at most n/capacity. NOT PRIVATE.
 
     Follows Algorithm 2 of [SS]: a new item takes over the counter of the most recently seen item among those with
@@ -24,11 +23,6 @@ class SpaceSaving(Summary):
         self._native = _native.SpaceSaving(*self._check_common(max_key_bytes, seed, capacity))
 
     @property
-    def capacity(self) -> int:
-        """The number of counters."""
-        return int(self._native.capacity)
-
-    @property
     def not_private_untracked_bound(self) -> int:
         """The largest frequency an item without a counter can have. Not private."""
         return int(self._native.untracked_bound)
@@ -40,6 +34,3 @@ class SpaceSaving(Summary):
         if not tracked:
             return Estimate(0, 0, bound)
         return Estimate(count, max(count - bound, 0), count)
-
-    def _describe(self) -> str:
-        return f"capacity={self.capacity}"

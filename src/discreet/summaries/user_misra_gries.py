@@ -6,20 +6,13 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import ParameterError
-from discreet.events.items import bad_items_rule, prepare_lists, skip_nulls
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_lists, skip_nulls
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import (
-    DEFAULT_MAX_KEY_BYTES,
-    MAX_CAPACITY,
-    Item,
-    Summary,
-)
-
-__all__ = ["UserMisraGries"]
+from discreet.summaries._base import MAX_CAPACITY, CounterSummary
 
 
-class UserMisraGries(Summary):
+class UserMisraGries(CounterSummary):
     """At most `capacity` counters over the sets of users, each with at most `max_items_per_user` items. NOT PRIVATE.
 
     Follows Algorithm 4 (PAMG) of [LT]: a user raises the counters of all its distinct items by one and causes at
@@ -64,11 +57,6 @@ class UserMisraGries(Summary):
             bad_items: As for the other summaries. A row that is no list of items is refused.
         """
         self._native.update(prepare_lists(data), skip_nulls(nulls), bad_items_rule(bad_items), _native.RandomSource())
-
-    @property
-    def capacity(self) -> int:
-        """The number of counters."""
-        return int(self._native.capacity)
 
     @property
     def max_items_per_user(self) -> int:

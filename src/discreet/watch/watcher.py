@@ -98,7 +98,7 @@ class Watcher:
         settings = {
             **task.settings,
             "budget": str(budget),
-            "file": reader.file if reader.file == "-" else "file",
+            "file": reader.topic or (reader.file if reader.file == "-" else "file"),
             "ticks": [rule.seconds, rule.by_column, rule.rows],
             "rule": [rule.by_clock, rule.late, rule.ahead, rule.start],
             "columns": list(reader.columns),

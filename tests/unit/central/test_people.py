@@ -256,3 +256,13 @@ def test_of_equals_at_the_end_of_the_candidates_the_items_decide_and_not_who_cam
     mechanism = PersonVectors(BUDGET, 2)
     places, _, _ = mechanism.discover(people, ScriptedSource())
     assert people.items(places).to_pylist() == ["item 0", "item 1", "item 2"]
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_what_is_left_out_is_stated_at_95_percent(rows):
+    """Reports, pages and the sign-off sheet say 95 %: no other confidence is told anywhere."""
+    sizes = Sizes(np.array([1.0, 4.0, 16.0, 64.0]), np.array([900.0, 500.0, 200.0, 90.0]), 20.0, rows)
+    stated = sizes.left_out(2.0)
+    assert stated == sizes.left_out(2.0, 0.95)
+    narrow = sizes.left_out(2.0, 0.9)
+    assert stated.upper - stated.lower > narrow.upper - narrow.lower

@@ -19,6 +19,7 @@ from discreet.central import (
 )
 from discreet.noise import seeded_source
 from discreet.published import PrivateMisraGries, PrivateSpaceSaving
+from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 LITTLE_NOISE = dc.Budget(400.0, 1e-2)
@@ -123,3 +124,16 @@ def _followed(read, event):
         return found
 
     return wrapper
+
+
+def test_a_counter_of_zero_is_not_shown_whatever_its_noise():
+    """A key whose counter is 0 may be any key of the past: one event decides which it is."""
+    sketch = fed([1, 2, 3, 4, 5])  # one more than there are counters
+    assert set(sketch.not_private_counts().counts.tolist()) == {0}
+    for mechanism in (Merged(BUDGET, 4), Stability(BUDGET)):
+        summary = sketch
+        if isinstance(mechanism, Stability):
+            summary = dc.ExactCounts()
+        assert len(mechanism(summary, ScriptedSource(10**6, 10**6))) == 0
+    sketch.update([5, 5])
+    assert Merged(BUDGET, 4)(sketch, ScriptedSource(10**6, 10**6)).items == [5]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -60,6 +61,12 @@ def test_a_sheet_has_what_somebody_signs(release, tmp_path, capsys):
     assert "486 million" in sheet
     assert sheet.count("- [ ] ") >= 5
     assert "Signature" in sheet
+    page = (Path(__file__).parents[3] / "docs" / "nist.md").read_text()
+    fields = {line.split("|")[4].strip() for line in page.splitlines() if line.startswith("| ")} - {
+        "field of the sheet"
+    }
+    assert len(fields) >= 10
+    assert fields <= {*said}  # what the page about the guidelines of NIST refers to is there
 
 
 def test_a_sheet_says_what_the_threshold_of_people_is_and_what_intervals_contain(tmp_path, capsys):

@@ -160,13 +160,13 @@ def test_measured_error_is_the_stated_one(method, horizon):
 def test_noise_for_the_budget():
     one = dc.continual.Counter(100, dc.Budget.zcdp(0.02), method="tree", base=2)
     # Seven levels: sigma^2 = 7/(2 rho).
-    assert float(one._run.sigma) == pytest.approx(math.sqrt(7 / 0.04))
+    assert float(one.sigma) == pytest.approx(math.sqrt(7 / 0.04))
     several = dc.continual.Counter(100, dc.Budget.zcdp(0.02), method="tree", base=2, size=9, max_items_per_event=4)
-    assert float(several._run.sigma) == pytest.approx(2 * math.sqrt(7 / 0.04))
+    assert float(several.sigma) == pytest.approx(2 * math.sqrt(7 / 0.04))
     converted = dc.continual.Counter(100, dc.Budget(1.0, 1e-6), method="tree", base=2)
     from discreet.privacy.calibration.zcdp import zcdp_rho
 
-    assert float(converted._run.sigma) == pytest.approx(math.sqrt(7 / (2 * zcdp_rho(1.0, 1e-6))))
+    assert float(converted.sigma) == pytest.approx(math.sqrt(7 / (2 * zcdp_rho(1.0, 1e-6))))
 
 
 @pytest.mark.parametrize("method", ["tree", "square-root", "blt"])

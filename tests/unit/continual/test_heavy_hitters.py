@@ -12,6 +12,7 @@ from discreet.continual import HeavyHitters
 from discreet.noise import seeded_source
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.calibration.composition import repeated_delta, repeated_share
+from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 # So much budget that no noise differs from 0 (but for a probability below 1e-100) and no cut hides a count of 2.
@@ -266,3 +267,9 @@ def test_events_that_are_added_as_they_come():
     assert dict(zip(found.items, found.counts.tolist(), strict=True))["d"] == 6
     with pytest.raises(dc.ParameterError, match="used up"):
         mechanism.add(["e"])
+
+
+def test_a_counter_of_zero_is_not_shown_whatever_its_noise():
+    hitters = HeavyHitters(4, BUDGET, 4, mechanism="chan", source=ScriptedSource(10**6, 10**6))
+    assert len(hitters.step([1, 2, 3, 4, 5])) == 0
+    assert hitters.step([5, 5]).items == [5]

@@ -361,3 +361,19 @@ def test_a_domain_from_any_library(library):
     }[library]
     histogram = Histogram(4, BUDGET, domain=domain, max_items_per_event=1)
     assert {*histogram.step(["a"] * 500).items} <= {*items}
+
+
+def test_sets_of_any_size_count_what_is_listed():
+    """Of unknown items: once listed, an item is counted whatever else an event has; a state goes on as it was."""
+    made = Histogram(6, dc.Budget(8.0, 1e-3), None, None, 2, mechanism="factorised", source=seeded_source(1))
+    made.step([["a"]] * 400)
+    crowd = [f"x{i}" for i in range(30)]
+    again = Histogram.from_bytes(made.to_bytes())
+    for one in (made, again):
+        one.step([[*crowd, "a"]] * 100)
+        assert one.not_private_counts()["a"] == 500
+        assert sum(one.not_private_counts().values()) == 600
+        assert "last tick published" in str(one.guarantee.assumptions)
+    assert made.last.bounds()[1][0] == float("inf")
+    with pytest.raises(dc.errors.ParameterError, match="one of auto, meta, sparse"):
+        Histogram(6, dc.Budget(8.0, 1e-3), ["a"], None, 2, mechanism="factorised")

@@ -439,3 +439,21 @@ def test_many_integers_among_values_of_any_kind_are_read_back():
     interner.number(["a"])
     kind, found, offsets, counts, tags = interner.keys([*numbers, 10_000])
     assert (kind, found[-1:], len(offsets), len(tags)) == ("mixed", b"a", 8 * 10_002, 10_001)
+
+
+def test_the_people_of_a_state_that_counts_another_number_of_items_are_refused():
+    people = PeopleSeen(2)
+    people.number(["a", "b"], "error")
+    state = people.saved()
+    assert PeopleSeen.loaded(state, 2, 5).most == 2
+    with pytest.raises(dc.CorruptStateError, match="another mechanism"):
+        PeopleSeen.loaded(state, 3, 5)
+
+
+def test_a_state_in_which_somebody_has_too_many_items_is_refused():
+    people = PeopleSeen(2)
+    people.number(["a", "b"], "error")
+    header, arrays, blobs = people.saved()
+    held = np.array([3, 0], people._held_type).tobytes()
+    with pytest.raises(dc.CorruptStateError, match="damaged people"):
+        PeopleSeen.loaded((header, arrays, {**blobs, "held": held}), 2, 5)

@@ -309,3 +309,16 @@ def test_a_ledger_keeps_no_release_that_is_not_private(make, account):
         with pytest.raises(dc.ParameterError, match=r"seeded|account"):
             type(made).from_bytes(data, **wrong)
     assert not charges(account)
+
+
+def test_a_state_does_not_go_on_from_a_past_that_was_not_published(account):
+    """A copy may go over the step that another published, if both had the same past; one with another past may not."""
+    made = counter(ledger=account, charge_id="c")
+    made.step(1)
+    made.step(2)
+    first, second = account.step("c", 1), account.step("c", 2)
+    copied = Steps("c", 2, uuid.uuid4().hex, first.token)
+    assert copied.settle(account) == second.payload
+    forged = Steps("c", 2, uuid.uuid4().hex, uuid.uuid4().hex)
+    with pytest.raises(LedgerError, match="nobody can go on from there"):
+        forged.settle(account)

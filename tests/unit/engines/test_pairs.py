@@ -93,7 +93,8 @@ def test_pairs_of_parts_add_up_to_those_of_all_rows(printed):
     import pyarrow as pa
 
     from discreet.central import ChosenDistinct
-    from discreet.engines.pairs import Pairs, Prints
+    from discreet.engines.different import Prints
+    from discreet.engines.pairs import Pairs
     from discreet.events.tables import events_of
     from discreet.privacy import Budget
 

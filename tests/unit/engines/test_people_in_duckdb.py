@@ -21,9 +21,11 @@ from tests.reference.streams import people_of_table
 
 import discreet as dc
 from discreet.central.person_vectors import PersonVectors
+from discreet.engines.duck_people import _translated
 from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
 from discreet.noise import seeded_source
+from discreet.summaries.memory import Memory
 from discreet.summaries.people import ListedPeople, ValueRange
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -511,3 +513,55 @@ def test_values_in_any_table():
             found = everything(people, False)
         expected = expected or found
         assert found == expected
+
+
+def test_errors_of_duckdb_are_told_without_its_words():
+    """They quote the data."""
+    for kind in (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfMemoryException):
+        with pytest.raises(dc.DiscreetError) as told, _translated(Memory("1GB", 1)):
+            raise kind("could not convert 'my rare disease'")
+        assert "disease" not in "".join(traceback.format_exception(told.value))
+
+
+def test_which_items_of_a_person_take_part_is_drawn_anew(monkeypatch):
+    """Of 600 items 256: two choices agree with a chance below 1e-100, under a key of each."""
+    table = pa.table({"who": [1] * 600, "what": range(600)})
+    monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
+
+    def part():
+        with people_of(events_of(table).rows("what", user="who")) as people:
+            assert type(people).__name__ == "DuckPeople"
+            weights = people.discovery_weights(256)
+            assert len(weights) == 256
+            return set(people.items(np.arange(256)).to_pylist())
+
+    assert part() != part()
+
+
+def test_nobody_is_cut_in_two_where_a_batch_ends(monkeypatch):
+    table = pa.table(
+        {"who": [number // 5 for number in range(12_000)], "what": [number % 7 for number in range(12_000)]}
+    )
+
+    def held():
+        with people_of(events_of(table).rows("what", user="who"), together=True) as people:
+            places = np.arange(len(people.discovery_weights(256)))
+            found = []
+            for sizes, indices in list(people.holdings(places)):
+                parts = np.split(indices, np.cumsum(sizes)[:-1])
+                found += [tuple(part.tolist()) for part in parts]
+            return sorted(found)
+
+    in_memory = held()
+    monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
+    monkeypatch.setattr("discreet.engines.duck_people._BATCH", 2048)
+    assert held() == in_memory
+
+
+def test_rows_without_a_value_are_nobodys():
+    """Whoever has an item in such rows alone does not have it."""
+    table = pa.table({"who": [1, 1, 2, 3], "what": [*"aabc"], "n": [1.0, float("nan"), float("nan"), 2.0]})
+    rows = events_of(table).rows("what", user="who", value="n")
+    with people_of(rows, value_range=ValueRange(0, 10)) as people:
+        weights = people.discovery_weights(256)
+        assert people.items(np.arange(len(weights))).to_pylist() == ["a", "c"]

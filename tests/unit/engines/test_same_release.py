@@ -72,7 +72,7 @@ def test_the_release_does_not_depend_on_blocks_and_threads_of_text(tmp_path, mon
     expected = released(at_once)
     assert len(expected[0]) > 5
     for size, helpers in ((1 << 20, 1), (20_000, 0), (20_000, 3), (999, 1), (999, 5)):
-        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+        monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
         stream = open_stream([path], column="item", joint=True)
         stream.side_by_side = partial(in_order, helpers=helpers)
         summary = MisraGries(CAPACITY, seed=3)

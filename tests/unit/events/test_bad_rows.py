@@ -25,9 +25,8 @@ def rows_of(path, **options):
 
 
 def small_blocks(monkeypatch, size, longest=1 << 26):
-    for module in ("records", "inputs"):
-        monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
-        monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", longest)
+    monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
+    monkeypatch.setattr("discreet.events.inputs.LONGEST_RECORD", longest)
 
 
 # Lines and the item that each gives; None for a bad row.
@@ -301,3 +300,10 @@ def test_lists_of_json_are_of_one_kind_or_bad(tmp_path):
                     bad += 1
             path.write_text("".join(json.dumps(row) + "\n" for row in rows))
             assert rows_of(path, column="query", user_column="user", lists=True) == (expected, bad)
+
+
+def test_the_line_of_a_record_that_cannot_be_cut_is_told(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('url,who\n/a,1\n/b,2\n"' + "x\n" * 2**19)
+    with pytest.raises(dc.DataError, match=r"does not end \(line 4\)"):
+        dc.top_k(dc.read(path), 3, dc.Budget(1.0, 1e-6), column="url", user="who", bad_rows="error")

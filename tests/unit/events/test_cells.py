@@ -321,7 +321,7 @@ def test_an_encoding_is_for_text(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
 def test_a_bad_row_is_named_by_its_line(tmp_path, monkeypatch, size):
-    monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+    monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
     chance = random.Random(size)
     path = tmp_path / "log.csv"
     for _ in range(30):

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from tests.reference.streams import open_stream
 
 import discreet as dc
+from discreet.events.inputs import Cutter
 from discreet.events.items import item_of_bytes
-from discreet.events.records import Cutter
 from discreet.events.text import NOT_TEXT, Lines
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
@@ -292,8 +292,7 @@ def test_blocks_may_end_anywhere(tmp_path, monkeypatch, suffix):
         WRITERS[suffix](path, items)
     column = None if suffix == "txt" else "query"
     for size in [*range(1, 40), 100, 1000]:
-        for module in ("records", "inputs"):
-            monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", size)
+        monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
         assert items_of(open_stream(path, column=column)) == items
 
 
@@ -325,7 +324,7 @@ def test_stray_quotes_are_ordinary_characters(tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text("n,query\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows * 20)))
     for size in (7, 50, 1 << 20):
-        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+        monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
         assert items_of(open_stream(path, column="query")) == rows * 20
 
 
@@ -534,9 +533,8 @@ def test_parameters_are_checked(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
 def test_a_line_without_end_is_refused_before_memory_is(tmp_path, monkeypatch, suffix):
-    for module in ("records", "inputs"):
-        monkeypatch.setattr(f"discreet.events.{module}.BLOCK_BYTES", 1 << 12)
-        monkeypatch.setattr(f"discreet.events.{module}.LONGEST_RECORD", 1 << 14)
+    monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("discreet.events.inputs.LONGEST_RECORD", 1 << 14)
     path = tmp_path / f"log.{suffix}"
     path.write_bytes({"txt": b"", "csv": b'query\n"', "jsonl": b'{"query": "'}[suffix] + b"x\n" * 0 + b"x" * (1 << 16))
     with pytest.raises(dc.DataError, match="line of more than"):

@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.events.growing import Growing
+from discreet.events.text import Delimited
 from discreet.events.times import seconds_of, seconds_of_column
 
 
@@ -284,3 +285,11 @@ def test_times_of_json_that_are_none(tmp_path, when):
     assert batch.times.tolist() == [5, 6]
     assert sum(rows.bad.values()) == 1
     assert "a time" in next(iter(rows.bad))
+
+
+def test_a_file_that_goes_on_without_a_header_keeps_its_first_row():
+    """After a rotation: the header once more is no row, anything else is one."""
+    reader = Delimited("csv", "log", ["url"])
+    assert reader.after_header(b"url,n\n/a,1\n") == 6
+    assert reader.after_header(b"/b,1\n/c,2\n") == 0
+    assert reader.after_header(b"\nurl,n\n/c,2\n") == 7

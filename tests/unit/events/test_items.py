@@ -15,7 +15,7 @@ import pytest
 import discreet as dc
 from discreet import multiparty as mp
 from discreet import published
-from discreet.events.items import item_of, read
+from discreet.events.items import item_of, objects_of, read
 
 BUDGET = dc.Budget(1.0, 1e-6)
 PURE = dc.Budget(1.0)
@@ -390,3 +390,8 @@ def test_one_row_of_a_table_changes_no_type(odd):
         assert published.to_arrow().schema.field("item").type == pa.large_string()
     odd_user = dc.top_k({"u": [*range(2000), odd], "x": items}, 3, BUDGET, column="x", user="u", nulls="skip")
     assert odd_user.items == ["x"]
+
+
+@pytest.mark.parametrize("missing", [float("nan"), np.float64("nan"), None, pd.NA, pd.NaT])
+def test_what_is_missing_in_a_column_of_objects_is_no_item(missing):
+    assert objects_of(pd.Series(["a", missing, 3], dtype=object)) == ["a", None, 3]

@@ -1,6 +1,7 @@
 """Tuples of typed parts as keys: different tuples have different keys, and keys read back are the tuples."""
 
 import datetime
+import struct
 from decimal import Decimal
 
 import numpy as np
@@ -181,3 +182,26 @@ def test_dates_that_are_no_whole_days_are_days():
     keys = Keys(["a", "b"])
     made, _, _ = keys.of([dates, pa.array(["q", "q"])], "table")
     assert keys.items(made).to_pylist() == [{"a": datetime.date(1970, 1, 2), "b": "q"}] * 2
+
+
+def test_a_key_is_the_fixed_parts_the_lengths_and_the_texts():
+    """Byte for byte, of texts as they are, in dictionaries, in slices and with nulls."""
+    texts = pa.array(["", "ab", None, "é", "x" * 300, "ab", "c"])
+    other = pa.array([b"1", b"", b"22", None, b"4", b"5", b"6"], pa.binary())
+    numbers = pa.array([1, -1, 3, 4, None, 2**40, 0], pa.int64())
+    layout = Layout.of(["n", "t", "o"], [numbers.type, texts.type, other.type])
+    rows = zip(numbers.to_pylist(), texts.to_pylist(), other.to_pylist(), strict=True)
+    expected = [
+        None if None in row else struct.pack("<qI", row[0], len(row[1].encode())) + row[1].encode() + row[2]
+        for row in rows
+    ]
+    nulls = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 3, 4, 1, 5]), pa.array(["", "ab", None, "é", "x" * 300, "c"])
+    )
+    for column in (texts, texts.dictionary_encode(), texts.cast(pa.large_string()), nulls):
+        for start in (0, 2):
+            columns = [numbers[start:], column[start:], other[start:]]
+            assert layout.keys(columns).to_pylist() == expected[start:]
+    empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
+    assert layout.keys([numbers[:2], empty, other[:2]]).to_pylist() == [None, None]
+    assert layout.keys([numbers[:0], texts[:0], other[:0]]).to_pylist() == []

@@ -61,8 +61,7 @@ def opened(monkeypatch):
             names.append(str(path))
             super().__init__(path, *more)
 
-    monkeypatch.setattr("discreet.events.files.ByteSource", Counted)
-    monkeypatch.setattr(module, "ByteSource", Counted)
+    monkeypatch.setattr("discreet.events.inputs.ByteSource", Counted)
     return names
 
 

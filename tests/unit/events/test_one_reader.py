@@ -90,7 +90,7 @@ def test_the_same_bytes_are_the_same_rows(tmp_path, monkeypatch, suffix):
         if suffix in ("csv", "tsv") and chance.random() < 0.3:
             data += b'\n23,"open\n24,after\n'.replace(b",", header[1:2])
         path.write_bytes(data)
-        monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", chance.choice([7, 100, 1 << 22]))
+        monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", chance.choice([7, 100, 1 << 22]))
         items, bad = whole(path, column=column)
         for pieces in (1, 4):
             found, reasons = growing(path, data, column, pieces)
@@ -113,7 +113,7 @@ def test_neither_blocks_nor_threads_change_what_is_read(tmp_path, monkeypatch, s
         path.write_bytes(data)
         over_sizes = set()
         for size in (7, 100, 1 << 20):
-            monkeypatch.setattr("discreet.events.records.BLOCK_BYTES", size)
+            monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", size)
             for bad_rows in ("skip", "error"):
                 over_threads = set()
                 for helpers in (None, 0, 1, 3):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from discreet import _native
-from discreet.events import records
-from discreet.events.records import Cutter
+from discreet.events import inputs
+from discreet.events.inputs import Cutter
 
 
 def cut(text, delimiter, sizes):
@@ -65,7 +65,7 @@ def test_pieces_change_nothing(delimiter, monkeypatch):
     for seed in range(200):
         chance = random.Random(seed)
         text = random_text(chance)
-        monkeypatch.setattr(records, "LONGEST_RECORD", chance.choice([5, 17, 1000]))
+        monkeypatch.setattr(inputs, "LONGEST_RECORD", chance.choice([5, 17, 1000]))
         whole = cut(text, delimiter, [1000])
         assert cut(text, delimiter, [1]) == whole
         assert cut(text, delimiter, [chance.randint(1, 9), chance.randint(1, 9)]) == whole
@@ -74,7 +74,7 @@ def test_pieces_change_nothing(delimiter, monkeypatch):
 
 
 def test_what_is_too_long_is_passed_over_and_the_rest_is_read(monkeypatch):
-    monkeypatch.setattr(records, "LONGEST_RECORD", 10)
+    monkeypatch.setattr(inputs, "LONGEST_RECORD", 10)
     found = cut(b"a\n" + b"x" * 10 + b"\nb\n" + b"y" * 9 + b"\n", None, [4])
     assert [record for record, _ in found] == [b"a\n", "a line of more than 64 MiB", b"b\n", b"y" * 9 + b"\n"]
     # A quote that is never closed costs the line that it is in.

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.samples import UserSets
+from discreet.events.samples import UserSets, items_of_users
+from discreet.noise import seeded_source
 
 
 def capped(events, max_items, batch=3, key=bytes(16)):
@@ -65,3 +66,12 @@ def test_dictionaries_and_bad_parameters():
     with pytest.raises(dc.ParameterError):
         UserSets(0)
     assert list(UserSets(1).lists()) == []
+
+
+@pytest.mark.parametrize("lists", [[[1, 2, 3, 4], [5], [6, 6, 7]], pa.array([[1, 2, 3, 4], [5], [6, 6, 7]])])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_of_lists_so_many_items_of_each_are_kept(lists, most):
+    kept = Counter()
+    for column in items_of_users(lists, most, "error", seeded_source(1)):
+        kept.update((0 if item < 5 else 1 if item == 5 else 2) for item in pa.array(column).to_pylist())
+    assert [kept[user] for user in range(3)] == [min(most, 4), 1, min(most, 2)]

@@ -15,7 +15,7 @@ from tests.reference.streams import columns_of, open_stream
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events import records
+from discreet.events import inputs
 from discreet.events.text import Dialect
 
 Result = tuple[list[bytes], int, str | None, str | None]
@@ -65,7 +65,7 @@ BAD = [b"\xff", b"\xc3", "é".encode("utf-16-le"), b"\x00", b"x" * 4097, b"y" * 
 def test_made_up_texts_give_what_their_rows_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, ending: str
 ) -> None:
-    monkeypatch.setattr(records, "BLOCK_BYTES", block)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", block)
     rng = random.Random(f"{block} {ending}")
     path = tmp_path / f"made.{ending}"
     between = "\t" if ending == "tsv" else ","
@@ -141,7 +141,7 @@ def test_lines_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _same(path, column="item") == _same(path, column="item", lists=False) == 1
     path.write_text('{"item": "a"}\n' * 20)
     assert _same(path) == 1
-    monkeypatch.setattr(records, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 100)
     odd = ["{", '{"item": 7}', '{"item": null}', '{"item": ["a"]}', "{}", '{"item": "\\ud800"}', '{"item": 1.5}', "[1]"]
     for seed in range(30):
         rng = random.Random(seed)
@@ -154,7 +154,7 @@ def test_lines_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_longer_than_a_block_and_quotes_that_do_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 256)
     path = tmp_path / "long.csv"
     long = '"' + "x\n" * 400 + '"\n'
     for text in (f"item\na\n{long}b\n", f'item\na\n{long}"b\nc\n', 'item\n"a\nb\nc', "item\n" + "y" * 900 + "\nb\n"):
@@ -173,7 +173,7 @@ def test_compressed_and_utf_16(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_bad_row_is_counted_over_all_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 100)
     path = tmp_path / "lines.csv"
     path.write_text("\n\nitem,n\n" + 'a,1\n"b\nc",2\n\n' * 40 + "d\n" + "e,3\n" * 40)
     (_, bad, first, _), many = _read(path, True, column="item", bad_rows="skip")

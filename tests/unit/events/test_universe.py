@@ -137,3 +137,12 @@ def test_no_item_is_shown():
     assert str(Universe(range(2, 4))) == "2 integers from 2"
     assert repr(Universe(range(2, 4))) == "Universe(range(2, 4))"
     assert str(Universe.of("bytes")) == "all binary items"
+
+
+def test_the_numbers_beside_a_range_are_outside():
+    universe = Universe(range(-2, 3))
+    assert [universe.place(item) for item in (-3, -2, 2, 3)] == [-1, 0, 4, -1]
+    assert universe.positions(pa.array([-3, -2, 2, 3])).tolist() == [-1, 0, 4, -1]
+    for outside in (-3, 3):
+        with pytest.raises(DataError, match="outside the universe"):
+            universe.words(np.array([outside]))

@@ -525,3 +525,13 @@ def test_silence_within_an_epoch_makes_unsure_and_absence_does_not():
     for time in range(1, 25):
         expected = step * time if time < 10 else 0.0  # the block of an epoch would have been sent
         np.testing.assert_allclose(aggregator.estimate([1], time).variances, [expected])
+
+
+def test_what_is_made_of_seeded_messages_says_so(columns):
+    stream = exact()
+    monitor = stream.aggregator()
+    assert not monitor.guarantee.seeded
+    for message in sent(stream, columns[:1])[0][:3]:
+        monitor.receive(message)
+    assert monitor.guarantee.seeded
+    assert stream.restore(monitor.to_bytes()).guarantee.seeded

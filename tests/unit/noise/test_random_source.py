@@ -313,3 +313,30 @@ for _ in range(10):
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_binomial_in_parts_has_all_of_its_trials(monkeypatch):
+    """The parts are drawn as if every trial succeeded: together they must be all trials, the remainder too."""
+
+    class Everything:
+        def __init__(self, trials, chance, mean):
+            self.trials = trials
+
+        def draw(self, source, size):
+            return np.full(size, self.trials, np.int64)
+
+    monkeypatch.setattr("discreet.noise.laws.binomial_law", Everything)
+    for trials in (1, 511, 4096, 10_001, 1_000_003):
+        drawn = seeded_source(1).binomial(trials, Fraction(1, 3), 5)
+        assert drawn.tolist() == [trials] * 5
+
+
+@pytest.mark.parametrize("minimum", [-5, -2, -1, 0, 1, 2])
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_how_many_of_many_noises_pass_a_cut_on_either_side_of_zero(law, minimum):
+    """Within 6 deviations of trials P[Z >= minimum], which is summed here."""
+    trials, z = 200_000, np.arange(-60, 61)
+    weights = np.exp(-np.abs(z) / 2) if law == "laplace" else np.exp(-(z**2) / 8)
+    chance = weights[z >= minimum].sum() / weights.sum()
+    found = getattr(seeded_source(3), f"discrete_{law}_exceedances")(trials, 2, minimum)
+    assert abs(found - trials * chance) < 6 * (trials * chance * (1 - chance)) ** 0.5

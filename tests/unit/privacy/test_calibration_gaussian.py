@@ -12,6 +12,7 @@ from scipy import stats
 
 from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.errors import ParameterError
+from discreet.privacy.calibration import gaussian
 from discreet.privacy.calibration.gaussian import (
     _BERNOULLI,
     _LARGEST_ROOT,
@@ -214,3 +215,18 @@ def test_bad_parameters():
         gaussian_delta(1.0, math.nan)
     with pytest.raises(ParameterError, match="rho"):
         zcdp_epsilon(0.0, 1e-6)
+
+
+@pytest.mark.parametrize("changes", [1, 2, 7, 40])
+def test_what_is_found_by_secants_is_what_halving_finds(changes, monkeypatch):
+    asked = [(epsilon, delta) for epsilon in (0.01, 0.3, 1.0, 4.0) for delta in (1e-12, 1e-6, 0.05)]
+    found = [discrete_gaussian_sigma(*one, changes=changes) for one in asked]
+    monkeypatch.setattr(gaussian, "_by_secants", lambda *_: None)
+    assert found == [discrete_gaussian_sigma(*one, changes=changes) for one in asked]
+
+
+def test_a_guess_that_is_wrong_changes_no_sigma(monkeypatch):
+    found = discrete_gaussian_sigma(1.0, 1e-6)
+    for wrong in (0.9, 1.00001):
+        monkeypatch.setattr(gaussian, "_by_secants", lambda *_, wrong=wrong: wrong * found)
+        assert discrete_gaussian_sigma(1.0, 1e-6) == found

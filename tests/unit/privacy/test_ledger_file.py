@@ -12,10 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.ledgers import tamper
 
 import discreet as dc
 from discreet.errors import BudgetExceededError, LedgerError
-from discreet.privacy.ledger import Step, event_log, one_connection, sqlite
+from discreet.privacy.ledger import Step, one_connection, sqlite
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 
@@ -271,154 +272,6 @@ def test_a_damaged_ledger_has_no_backup(account, path, tmp_path):
     assert os.listdir(tmp_path) == ["budgets.sqlite"]
 
 
-# --- what was altered is noticed
-
-
-def tamper(path, *statements):
-    """As someone would who drops the triggers first and puts them back."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid")
-        triggers = triggers.fetchall()
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            assert connection.execute(statement).rowcount != 0
-        for _, sql in triggers:
-            connection.execute(sql)
-
-
-def stored(path, query):
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(query).fetchone()
-
-
-def charge(account):
-    account.charge(dc.Budget(0.125))
-
-
-def replay(account):
-    account.begin("day 2", dc.Budget(0.5, 1e-9))
-
-
-def go_on(account):
-    account.store_step("stream", 4, "token 4", b"step 4", previous="token 3")
-
-
-NOTICED = {
-    "a balance edited": (
-        ["UPDATE balances SET body = replace(body, '\"charges\": 9', '\"charges\": 1') WHERE account = 'searches'"],
-        [charge],
-    ),
-    "a balance lost": (["DELETE FROM balances WHERE account = 'searches'"], [charge]),
-    "the balance of another account": (
-        [
-            "UPDATE balances SET (body, digest) = (SELECT body, digest FROM balances WHERE account = 'clicks') "
-            "WHERE account = 'searches'"
-        ],
-        [charge],
-    ),
-    "the head lost": (["DELETE FROM balances WHERE account = ''"], [charge, replay, go_on]),
-    "the head edited": (
-        ["UPDATE balances SET body = replace(body, '\"accounts\": 2', '\"accounts\": 1') WHERE account = ''"],
-        [charge, replay, go_on],
-    ),
-    "the last event lost": (["DELETE FROM events WHERE charge_id = 'a click'"], [charge, replay, go_on]),
-    "the last charge lost": (["DELETE FROM events WHERE charge_id = 'bare'"], [charge]),
-    "the last charge made smaller": (
-        ["UPDATE events SET body = replace(body, '0.25', '0.05') WHERE charge_id = 'bare'"],
-        [charge],
-    ),
-    "a charge lost": (["DELETE FROM events WHERE charge_id = 'day 2' AND kind = 'charge'"], [replay]),
-    "a charge given to another id": (
-        ["UPDATE events SET charge_id = 'other' WHERE charge_id = 'day 2' AND kind = 'charge'"],
-        [replay],
-    ),
-    "a release lost": (["DELETE FROM events WHERE charge_id = 'day 2' AND kind = 'release'"], [replay]),
-    "a release altered": (
-        ["UPDATE events SET payload = x'00' WHERE charge_id = 'day 2' AND kind = 'release'"],
-        [replay],
-    ),
-    "a mark lost": (["DELETE FROM marks WHERE charge_id = 'day 2'"], [replay]),
-    "a mark edited": (
-        ["UPDATE marks SET body = replace(body, '\"release\": 7', '\"release\": null') WHERE charge_id = 'day 2'"],
-        [replay],
-    ),
-    "the mark of another charge": (
-        [
-            "UPDATE marks SET (body, digest) = (SELECT body, digest FROM marks WHERE charge_id = 'begun') "
-            "WHERE charge_id = 'day 2'"
-        ],
-        [replay],
-    ),
-    "the last step lost": (["DELETE FROM events WHERE charge_id = 'stream' AND number = 3"], [go_on]),
-    "a step renumbered": (["UPDATE events SET number = 4 WHERE charge_id = 'stream' AND number = 3"], [go_on]),
-    "steps forgotten by their mark": (["DELETE FROM marks WHERE charge_id = 'stream'"], [go_on]),
-}
-
-
-@pytest.mark.parametrize("name", NOTICED)
-def test_what_bears_on_a_decision_is_noticed_before_it(account, path, name):
-    statements, operations = NOTICED[name]
-    tamper(path, *statements)
-    for operation in operations:
-        with pytest.raises(dc.LedgerError, match="damaged"):
-            operation(account)
-    with pytest.raises(dc.LedgerError):
-        dc.Ledger(path).verify()
-
-
-@pytest.mark.parametrize("table", ["balances WHERE account = 'searches'", "balances WHERE account = ''"])
-def test_an_older_total_put_back_is_noticed(account, path, table):
-    body, digest = stored(path, f"SELECT body, digest FROM {table}")
-    account.charge(dc.Budget(0.5))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        name, _, where = table.partition(" ")
-        connection.execute(f"UPDATE {name} SET body = ?, digest = ? {where}", (body, digest))
-    with pytest.raises(dc.LedgerError, match="disagree"):
-        account.charge(dc.Budget(0.5))
-
-
-def test_an_older_mark_put_back_does_not_let_a_release_be_drawn_again(account, path):
-    body, digest = stored(path, "SELECT body, digest FROM marks WHERE charge_id = 'begun'")
-    account.store("begun", b"published")
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE marks SET body = ?, digest = ? WHERE charge_id = 'begun'", (body, digest))
-    with pytest.raises(dc.LedgerError, match="disagree"):
-        account.begin("begun", dc.Budget(0.25))
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE events SET body = replace(body, '0.5', '0.1') WHERE charge_id = 'day 0' AND kind = 'charge'",
-        "DELETE FROM events WHERE charge_id = 'day 0'",
-        "UPDATE events SET payload = x'00' WHERE charge_id = 'day 0' AND kind = 'release'",
-        "DELETE FROM marks WHERE charge_id = 'day 0'",
-        "INSERT INTO marks SELECT account, 'new', body, digest FROM marks WHERE charge_id = 'day 0'",
-        "DELETE FROM balances WHERE account = 'clicks'",
-    ],
-)
-def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, statement):
-    """An old event or the records of another account: a charge does not read them, and does not need to."""
-    spent = account.spent()
-    tamper(path, statement)
-    assert account.spent() == spent
-    with pytest.raises(dc.LedgerError, match="damaged"):
-        dc.Ledger(path).verify()
-
-
-def test_events_of_an_unknown_version_are_refused(account, path, monkeypatch):
-    with monkeypatch.context() as later:
-        later.setattr(event_log, "EVENT_VERSION", 4)
-        later.setattr(event_log, "_check_version", lambda version: None)
-        dc.Ledger(path).grant("clicks", dc.Budget(2.0))
-        later.setattr(event_log, "EVENT_VERSION", 1)
-        account.charge(dc.Budget(0.125))
-    for operation in (charge, replay, go_on):  # although its event is not one of theirs, and not the last one
-        with pytest.raises(dc.LedgerError, match="version 4"):
-            operation(account)
-
-
 def test_a_flipped_bit_never_changes_a_decision(account, path):
     """150 flips (seeded): every operation does what it did, or raises LedgerError; a charge is added or refused."""
     content = path.read_bytes()
@@ -562,3 +415,26 @@ def test_a_forked_child_opens_its_own(tmp_path):
         assert os.waitpid(child, 0)[1] == 0
         assert released(ledger, "parent") == 3
     assert ledger.verify() == 7
+
+
+def test_a_forked_child_opens_the_ledger_anew(tmp_path, monkeypatch):
+    """SQLite loses its locks in a child that uses its parent's connection."""
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("a", dc.Budget(1.0))
+    opened = []
+    connect = sqlite.SQLiteStore._connect_anew
+    monkeypatch.setattr(sqlite.SQLiteStore, "_connect_anew", lambda self: opened.append(os.getpid()) or connect(self))
+    with one_connection():
+        ledger.account("a").statement()
+        before = len(opened)
+        ledger.account("a").statement()
+        assert len(opened) == before  # the same connection
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                ledger.account("a").statement()
+                code = 0 if len(opened) > before else 1
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -13,8 +13,8 @@ NIGHT = dc.Budget(1.0, 1e-9)
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budgets.sqlite"
+def path(ledger_path):
+    return ledger_path
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_a_question_is_frozen_equal_to_its_like_and_json(question):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: dc.Top(column="a", every="1d"), "every needs time"),
+        (lambda: dc.Top(column="a", every="1d").grouped_by, "every needs time"),
         (lambda: dc.Top(column="a", user="u", capacity=5), "capacity cannot be combined with user"),
         (lambda: dc.Top(column="a", universe=["x"], by="g"), "universe cannot be combined with by"),
         (lambda: dc.Top(column="a", value="n", value_range=(0, 1)), "value needs user"),
@@ -184,8 +184,7 @@ def test_python_reads_by_the_words_and_defaults_of_the_command():
     from discreet.cli import options
 
     given = command_of("count").make_context("count", ["log.csv"]).params
-    told = {name: given[name] or None for name in options.READING}
-    told["format"], told["header"] = told.pop("input_format"), not told.pop("no_header")
+    told = {name: given[option.name] or None for name, option in options.READING.items()}
     known = {name: each.default for name, each in inspect.signature(dc.read).parameters.items()}
     assert {name: known[name] or None for name in known.keys() - {"paths", "watch"}} == told
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.errors import WordError
 from discreet.noise import seeded_source
 from discreet.privacy.accounting import Charge, Tally
 from discreet.questions.data import data_of
@@ -297,3 +298,15 @@ def test_wrong_words_of_toml_get_the_nearest_right_one(change, told):
         read_report({**TOLD, **change})
     with pytest.raises(dc.ParameterError, match="a budget is needed"):
         read_report({name: value for name, value in TOLD.items() if name != "epsilon"})
+
+
+@pytest.mark.parametrize("words", [{}, {"time": "when"}])
+def test_a_report_says_where_the_times_are(words):
+    column = words.get("time", "time")
+    times = [f"2026-10-0{1 + n % 2}T10:00:00" for n in range(4000)]
+    table = pa.table({"path": ["/a"] * 4000, "visitor": [str(n) for n in range(4000)], column: times})
+    asked = [dc.Top(column="path", k=1, every="1d"), dc.Distinct(column="visitor", every="1d")]
+    found = dc.Report(asked, dc.Budget(8.0, 1e-6), user="visitor", **words).answer(table)
+    assert [len(part.answer) for part in found.parts] == [2, 2]
+    with pytest.raises(WordError, match="every needs time"):
+        dc.top_k(table, 1, dc.Budget(8.0, 1e-6), column="path", user="visitor", every="1d")

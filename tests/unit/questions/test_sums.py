@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.commands import run_here
 
@@ -173,3 +174,14 @@ def test_sums_of_parts_add_up():
     both = first + GroupSums(np.array([[10, 20]]), pa.array(["b"]))
     assert dict(zip(both.keys.to_pylist(), both.sums.tolist(), strict=True)) == {"a": [1, 2], "b": [13, 24]}
     assert (GroupSums(np.array([[1]])) + GroupSums(np.array([[2]]))).sums.tolist() == [[3]]
+
+
+@pytest.mark.parametrize("by", [None, "day"])
+def test_all_batches_count(by):
+    """A table in three chunks, with a group that is in each of them."""
+    chunk = pa.table({"n": [10.0] * 300, "day": ["mo"] * 100 + ["tu"] * 200})
+    table = pa.concat_tables([chunk, chunk, chunk])
+    assert table.column("n").num_chunks == 3
+    found = dc.sum(table, dc.Budget(19.0, 1e-6), column="n", range=(0, 10), **({"by": by} if by else {}))
+    values = [round(found.value, -2)] if by is None else sorted(round(value, -2) for _, value, _, _ in found)
+    assert values == ([9000] if by is None else [3000, 6000])

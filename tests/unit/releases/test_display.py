@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.events.values import items_array
-from discreet.releases.asked import Asked
+from discreet.privacy.guarantee import Asked
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.labels import cut, readable
 from discreet.releases.plot import plot_over_time
@@ -170,7 +170,7 @@ def test_nothing_of_the_data_is_in_what_a_release_says_was_asked_for():
 
 
 def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypatch):
-    from discreet.releases import asked
+    from discreet.privacy import guarantee
 
     class Later:
         @staticmethod
@@ -178,12 +178,12 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
             return datetime(2999, 1, 1, tzinfo=zone)
 
     def column(lists=False):
-        monkeypatch.setattr(asked, "datetime", Later)
+        monkeypatch.setattr(guarantee, "datetime", Later)
         yield pa.array([["a"]] * 100 if lists else ["a"] * 100)
 
     class Table:
         def __arrow_c_stream__(self, schema=None):
-            monkeypatch.setattr(asked, "datetime", Later)
+            monkeypatch.setattr(guarantee, "datetime", Later)
             return pa.table({"url": ["a"] * 100, "user": list(range(100))}).__arrow_c_stream__(schema)
 
     for data, options in (
@@ -193,7 +193,7 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
         (Table(), {"column": "url", "user": "user"}),
     ):
         assert dc.top_k(data, 3, dc.Budget(1.0, 1e-6), **options).asked.time < "2999"
-        assert asked.now() > "2999"
+        assert guarantee.now() > "2999"
         monkeypatch.undo()
 
 

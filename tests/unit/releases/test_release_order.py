@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +12,7 @@ import pytest
 import discreet as dc
 from discreet import _native
 from discreet.events.values import taken
+from discreet.releases.error_model import ErrorModel, Noise
 
 RANDOM = np.random.default_rng(8)
 MANY = 70_000  # so many that threads share them
@@ -79,3 +82,17 @@ def test_a_copy_goes_its_own_way(kind, values):
     with pytest.raises(dc.IncompatibleSummaryError):
         one.merge(other)
     assert kind(300).copy().total == 0
+
+
+@pytest.mark.parametrize("kinds", [(pa.large_string(), pa.int64()), (pa.int64(), pa.large_string())])
+def test_ties_of_several_columns_do_not_depend_on_the_order_they_came_in(kinds):
+    rows = [(a, b) for a in "cab" for b in (3, 1, 2)]
+    rows = rows if kinds[1] == pa.int64() else [(b, a) for a, b in rows]
+    guarantee = dc.top_k(["a"], 1, dc.Budget(1.0, 1e-6)).guarantee
+    found = set()
+    for order in (range(9), range(8, -1, -1), [4, 0, 8, 2, 6, 1, 7, 3, 5]):
+        columns = [pa.array([rows[i][at] for i in order], kinds[at]) for at in (0, 1)]
+        items = pa.StructArray.from_arrays(columns, ["x", "y"])
+        release = dc.Release(items, np.full(9, 7), guarantee, ErrorModel(Noise("laplace", Fraction(1))))
+        found.add(tuple(release.items))
+    assert found == {tuple(sorted(rows))}

@@ -272,3 +272,10 @@ def test_a_horizon_is_a_number_of_ticks_or_a_time(horizon, ticks):
 def test_what_is_no_horizon(horizon, seconds, why):
     with pytest.raises(dc.ParameterError, match=why):
         ticks_in(horizon, seconds)
+
+
+def test_a_tick_of_rows_ends_with_its_last_row(tmp_path):
+    """Not with the first of the next: that one may not come for long."""
+    made = ticker(rule_of(rows=2), tmp_path)
+    found = [type(each).__name__ for each in made.take(batch([(0, "a"), (0, "b"), (0, "c")]), CLOCK)]
+    assert found == ["Add", "End", "Add"]

@@ -173,10 +173,10 @@ def correlated_calibration(epsilon: float, delta: float, changes: int, height: i
     def law(sigma: float) -> _Law:
         return _Law(sigma, sigma / math.sqrt(r), p, min(1e-12 * delta, 1e-20))
 
-    def passes(sigma: float) -> bool:
-        return law(sigma).delta(epsilon, k) <= delta
+    def delta_at(sigma: float) -> float:
+        return law(sigma).delta(epsilon, k)
 
-    sigma = smallest_sigma(passes, gaussian_sigma(epsilon, delta, p * math.sqrt(k + r)))
+    sigma = smallest_sigma(delta_at, delta, gaussian_sigma(epsilon, delta, p * math.sqrt(k + r)))
     found = law(sigma)
     threshold = smallest_shift(lambda t: math.log(found.shown(k, t) or 5e-324), delta, least=p + 1)
     # A mixture of common and isolated keys has not been seen to need more. It is checked, not assumed.

@@ -207,8 +207,8 @@ def unit_change_delta(x: Array, sigma: float, changes: Array, height: int = 1) -
     s = np.sqrt(changes) * sigma
     m = np.floor(x * sigma * sigma / height - changes * height / 2.0) + 1.0
     # Rounding may move m by one when the two terms of the sum at m cancel: the difference is far below the margin.
-    upper = _tail_bounds(m, s)[1]
-    lower = _tail_bounds(m + changes * height, s)[0]
+    lowers, uppers = _tail_bounds(np.concatenate([m, m + changes * height]), np.concatenate([s, s]))
+    upper, lower = uppers[: len(m)], lowers[len(m) :]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         exceeds = upper - np.exp(x) * lower
         # Where e^x overflows or the bounds are too wide to subtract, the first term alone is a bound.
@@ -232,9 +232,21 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     return min(1.0, math.exp(first) * -math.expm1(min(0.0, second - first)) + math.exp(first) * 1e-11)
 
 
-def smallest_sigma(passes: Callable[[float], bool], start: float) -> float:
-    """The smallest sigma that passes, to a relative 1e-9 and from above; passing must not end as sigma grows."""
+def smallest_sigma(delta_at: Callable[[float], float], most: float, start: float) -> float:
+    """The smallest sigma with `delta_at` <= `most`, to a relative 1e-9 and from above; delta must fall as sigma grows.
+
+    Halving an interval of sigmas takes some thirty deltas. About where it ends is found by secants of log delta over
+    log sigma, so that the way there is known, and what it ends with is tried: where the lower end does not pass and the
+    upper one does, halving would have ended there.
+    """
     low = high = start
+    known: dict[float, float] = {}
+
+    def passes(sigma: float) -> bool:
+        if sigma not in known:
+            known[sigma] = delta_at(sigma)
+        return known[sigma] <= most
+
     while not passes(high):
         low, high = high, 2.0 * high
         if high > 1e300:
@@ -243,17 +255,47 @@ def smallest_sigma(passes: Callable[[float], bool], start: float) -> float:
         high, low = low, low / 2.0
         if low < 1e-3:
             return high
+    about = _by_secants(delta_at, most, start, low, high)
+    ends = None if about is None else _halved(lambda sigma: sigma >= about, low, high)
+    if ends is None or passes(ends[0]) or not passes(ends[1]):
+        ends = _halved(passes, low, high)
+    return ends[1]
+
+
+def _halved(passes: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
     while high - low > 1e-9 * high:
         middle = (low + high) / 2.0
         low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
+    return low, high
+
+
+def _by_secants(delta_at: Callable[[float], float], most: float, start: float, low: float, high: float) -> float | None:
+    """About the sigma of this delta; None where the curve is not as it is expected to be."""
+
+    def above(sigma: float) -> float:
+        delta = delta_at(sigma)
+        return math.log(delta / most) if delta > 0.0 else math.inf
+
+    x, y = start, start * (1.0 + 1e-3)
+    at_x, at_y = above(x), above(y)
+    for _ in range(8):
+        if not math.isfinite(at_x) or not math.isfinite(at_y) or at_x == at_y:
+            return None
+        step = math.log(x / y) * at_y / (at_y - at_x)
+        if not math.log(low / y) <= step <= math.log(high / y):
+            return None
+        x, at_x, y = y, at_y, y * math.exp(step)
+        if abs(x - y) <= 1e-12 * y:
+            return y
+        at_y = above(y)
+    return None
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The analytic Gaussian mechanism: the smallest sigma of continuous noise for an l2-sensitivity."""
     epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     D = positive_number("sensitivity", sensitivity)
-    return smallest_sigma(lambda sigma: gaussian_delta(epsilon, sigma, D) <= delta, D / epsilon)
+    return smallest_sigma(lambda sigma: gaussian_delta(epsilon, sigma, D), delta, D / epsilon)
 
 
 def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -> float:
@@ -265,10 +307,10 @@ def discrete_gaussian_sigma(epsilon: float, delta: float, *, changes: int = 1) -
     epsilon, delta = positive_number("epsilon", epsilon), probability("delta", delta)
     j = whole_number("changes", changes)
 
-    def passes(sigma: float) -> bool:
-        return discrete_gaussian_delta(epsilon, sigma, changes=j) <= delta
+    def delta_at(sigma: float) -> float:
+        return discrete_gaussian_delta(epsilon, sigma, changes=j)
 
-    return smallest_sigma(passes, gaussian_sigma(epsilon, delta, math.sqrt(j)))
+    return smallest_sigma(delta_at, delta, gaussian_sigma(epsilon, delta, math.sqrt(j)))
 
 
 def discrete_gaussian_sigma_any(epsilon: float, delta: float, sensitivity: float) -> float:

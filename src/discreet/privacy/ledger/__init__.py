@@ -1,13 +1,13 @@
 """The budget ledger: what each account was granted, what was spent, and the releases that spent it.
 
 `accounts` is what callers use, `balance` what the charges of an account add up to. `event_log` holds the checks and the
-interface of a store; `sqlite` is the store of today.
+interface of a store, `event_rows` the SQL that stores share. `sqlite` is that of one host, `postgres` of many.
 """
 
 from discreet.privacy.ledger.accounts import Account, Ledger, Payment, Step, new_charge_id
 from discreet.privacy.ledger.balance import Amount, Statement
 from discreet.privacy.ledger.event_log import LedgerEvent
-from discreet.privacy.ledger.sqlite import one_connection
+from discreet.privacy.ledger.idle_connections import one_connection
 
 __all__ = [
     "Account",

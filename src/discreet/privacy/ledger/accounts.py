@@ -15,19 +15,26 @@ import dataclasses
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError, WordError
+from discreet.errors import (
+    BudgetExceededError,
+    ChargeConflictError,
+    LedgerError,
+    ParameterError,
+    TakenOverError,
+    WordError,
+)
 from discreet.privacy.accounting import Charge, is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.charge_terms import differing_parameters, told_differences
 from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Standing, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader, utc_now
-from discreet.privacy.ledger.sqlite import SQLiteStore
+from discreet.privacy.ledger.sqlite import SQLiteStore, backup
 from discreet.privacy.spans import ALWAYS, Calendar, Period, span_parts
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
@@ -70,21 +77,31 @@ def new_charge_id() -> str:
 
 
 class Ledger:
-    """Accounts with granted budgets, in one SQLite file that many processes may use at once.
+    """Accounts with granted budgets, in one SQLite file that many processes may use at once, or in PostgreSQL.
 
-    The file is made by the first grant. ``timeout`` is how many seconds an operation waits for other processes.
+    ``path`` is the file, or ``postgresql://user@host/database`` for processes on many hosts. It is made by the first
+    grant. ``timeout`` is how many seconds an operation waits for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
-        self._log: EventStore = SQLiteStore(path, timeout)
+        self._log: EventStore = _store_at(path, timeout)
 
     def __repr__(self) -> str:
         return f"Ledger({self._log.place!r})"
 
     @property
-    def path(self) -> Path:
-        """Where it is kept."""
-        return Path(self._log.place)
+    def path(self) -> Path | None:
+        """Its file; None where a server keeps it."""
+        return self._log.path
+
+    def create(self, *, may_charge: Sequence[str] = (), may_read: Sequence[str] = ()) -> None:
+        """Make the ledger without an account, unless it is there, and give roles of the database their rights.
+
+        Args:
+            may_charge: Roles that may charge accounts and store releases, and not grant.
+            may_read: Roles that may look at everything.
+        """
+        self._log.create(may_charge, may_read)
 
     def grant(
         self,
@@ -145,10 +162,16 @@ class Ledger:
             raise ParameterError("give accounting alone: adaptive=True is the earlier spelling of accounting='basic'")
         with self._log.writing(create=True) as log:
             balance = log.balance(account) or Balance()
+            balance.check_open()
             limit = _next_limit(account, balance, budget, accounting, delta_share, adaptive)
             before = balance.limit or limit
             limit = dataclasses.replace(
-                limit, until=until or before.until, renews=renews or before.renews, approver=approver, reason=reason
+                limit,
+                until=until or before.until,
+                renews=renews or before.renews,
+                approver=approver,
+                reason=reason,
+                origin=before.origin,
             )
             unit_details = balance.unit if unit is None else unit.details()
             _check_terms(account, balance, limit, unit_details, different_people)
@@ -207,7 +230,7 @@ class Ledger:
         A backup is for looking at, or for the loss of the ledger. Put back in its place it has forgotten what was
         charged since.
         """
-        return self._log.backup(path)
+        return backup(self._log, path)
 
     def published(self, charge_id: str, account: str | None = None) -> tuple[LedgerEvent, bytes]:
         """The charge of this id, and the release that is stored under it; `account` where several have the id."""
@@ -231,12 +254,24 @@ class Ledger:
             return log.payload(event)
 
 
+def _store_at(place: str | os.PathLike[str], timeout: float) -> EventStore:
+    scheme, found, _ = str(place).partition("://")
+    if not found:
+        return SQLiteStore(place, timeout)
+    if scheme not in ("postgresql", "postgres"):
+        raise ParameterError(f"a ledger is a file or postgresql://user@host/database, not {scheme}://")
+    from discreet.privacy.ledger.postgres import PostgresStore
+
+    return PostgresStore(str(place), timeout)
+
+
 class Account:
     """The budget of one set of people. Made by `Ledger.account`."""
 
-    def __init__(self, log: EventStore, name: str) -> None:
+    def __init__(self, log: EventStore, name: str, held: tuple[str, str | None] | None = None) -> None:
         self._log = log
         self.name = name
+        self._held = held  # what is published here, and by which holder
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, {self._log.place!r})"
@@ -303,6 +338,7 @@ class Account:
         if unit is not None:
             self._check_unit(balance, unit)
         about = self._about(balance, balance.spans.period(period) if period is not None else None)
+        balance.check_open()
         charge = balance.granted.charge(budget, cost)
         for standing in balance.about(about):
             if not standing.pays(charge):
@@ -380,11 +416,46 @@ class Account:
             self._check_same(charge_id, events.charge.details, asked)
             return None if events.release is None else log.payload(events.release)
 
+    # ---- one process at a time publishes ----------------------------------------------------------------------------
+
+    def take_over(self, what: str, holder: str) -> Account:
+        """The account for a new holder of `what`. Whoever held it before can charge and store nothing more for it.
+
+        The ledger decides, inside the transaction of each charge, release and step: a process that was stopped in the
+        middle of a tick, or cut off, finds out when it comes back, before anything is published. Take-overs are steps
+        of a charge that nobody made, and stay in the history with who made them.
+        """
+        _check_name("holder", holder)
+        charge_id, payload = _holders_of(what), json.dumps(_who()).encode()
+        with self._log.writing() as log:
+            last = log.charge(self.name, charge_id).step
+            number = 1 if last is None else last.details["number"] + 1
+            log.append(self.name, "step", charge_id, {"number": number, "token": holder}, payload)
+        return self.held_by(what, holder)
+
+    def held_by(self, what: str, holder: str | None) -> Account:
+        """The account as this holder of `what` uses it; None is who held it before anybody took it over."""
+        return Account(self._log, self.name, (what, holder))
+
+    def check_held(self) -> None:
+        """Raise TakenOverError if somebody took over what this account's holder publishes."""
+        with self._log.reading() as log:
+            self._check_held(log)
+
+    def _check_held(self, log: LogReader) -> None:
+        if self._held is None:
+            return
+        what, holder = self._held
+        last = log.charge(self.name, _holders_of(what)).step
+        if last is not None and last.details["token"] != holder:
+            by = json.loads(log.payload(last))
+            raise TakenOverError(f"{what!r} was taken over by {by['user']}@{by['host']} at {last.at}")
+
     @property
     def ledger_identity(self) -> str:
         """Tells the account's ledger from all others, wherever its file is."""
         with self._log.reading() as log:
-            return log.identity
+            return self._read(log).granted.origin or log.identity
 
     def is_begun(self, charge_id: str) -> bool:
         """Whether something was charged under this id."""
@@ -406,9 +477,11 @@ class Account:
         if not isinstance(payload, bytes):
             raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
         with self._log.writing() as log:
+            self._check_held(log)
             events = self._begun(log, charge_id)
             if events.release is not None:
                 return log.payload(events.release)
+            self._read(log).check_open()
             log.append(self.name, "release", charge_id, {}, payload)
         return payload
 
@@ -437,6 +510,7 @@ class Account:
         if not isinstance(payload, bytes):
             raise ParameterError(f"payload must be bytes, not {type(payload).__name__}")
         with self._log.writing() as log:
+            self._check_held(log)
             last = self._begun(log, charge_id).step
             stored = log.step(self.name, charge_id, number)
             if stored is not None:
@@ -447,6 +521,7 @@ class Account:
                     f"step {number} of charge {charge_id!r} does not follow step {highest}, the last one published: "
                     "the state is a copy, or was put back from an older one"
                 )
+            self._read(log).check_open()
             log.append(self.name, "step", charge_id, {"number": number, "token": token}, payload)
         return Step(number, token, payload)
 
@@ -508,10 +583,12 @@ class Account:
 
     def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any], cost: Charge | None = None) -> Payment:
         with self._log.writing() as log:
+            self._check_held(log)
             balance, events = self._read(log), log.charge(self.name, charge_id)
             if events.charge is not None:
                 self._check_repeated(charge_id, events.charge.details, details)
                 return Payment(None if events.release is None else log.payload(events.release), charged=False)
+            balance.check_open()
             self._check_unit(balance, unit_from_dict(details["unit"]))
             about = self._about(balance, Period.from_dict(details["period"]) if "period" in details else None)
             limit = balance.granted
@@ -757,6 +834,11 @@ def _check_name(what: str, name: object) -> None:
 def _check_number(number: object) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**63:
         raise ParameterError(f"number counts steps from 1, not {number!r}")
+
+
+def _holders_of(what: str) -> str:
+    _check_name("what is held", what)
+    return f"holder of {what}"[:200]
 
 
 def _as_step(event: LedgerEvent, payload: bytes) -> Step:

@@ -33,7 +33,8 @@ ACCOUNTINGS: tuple[Accounting, ...] = ("tight", "basic", "zcdp")
 """How the charges of an account are composed: tightly, for budgets that nobody chose by looking at earlier releases; or
 for any budgets: epsilons and deltas add up, or rhos and deltas do."""
 
-_NOTES = ("until", "renews", "approver", "reason")  # of a grant: its end, its renewal, who and why
+# Of a grant: its end, its renewal, who and why; where the account was moved to, and in which ledger it was begun.
+_NOTES = ("until", "renews", "approver", "reason", "moved", "origin")
 
 # A thousandth: how much more epsilon another way to say it must leave, to be preferred to plain sums.
 _NOTABLY = 1.001
@@ -79,6 +80,8 @@ class Limit:
             ever.
         approver: Who granted it.
         reason: Why.
+        moved: Where the account is kept now: this one takes nothing more.
+        origin: The identity of the ledger that it was moved from, the first of them.
     """
 
     budget: Budget
@@ -88,6 +91,8 @@ class Limit:
     renews: str | None = None
     approver: str | None = None
     reason: str | None = None
+    moved: str | None = None
+    origin: str | None = None
 
     def __str__(self) -> str:
         return f"{self.budget}{f' ({self.how})' if self.adaptive else ''}"
@@ -293,6 +298,11 @@ class Balance:
         if self.limit is None:
             raise LedgerError("the account was never granted a budget")
         return self.limit
+
+    def check_open(self) -> None:
+        """Refuse to add to an account that was moved."""
+        if self.limit is not None and self.limit.moved is not None:
+            raise LedgerError(f"the account was moved to {self.limit.moved}: use it there")
 
     @property
     def spans(self) -> Calendar:

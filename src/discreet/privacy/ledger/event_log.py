@@ -14,35 +14,37 @@ events that the index knows of its charge, and every event that is used with its
 in by other means is noticed there if it bears on what is asked; `verify` reads everything. Cutting off the end of the
 log (an old backup put back) cannot be noticed from inside.
 
-All of this is here, once. A store (`EventStore`, today SQLite) has transactions, and `EventRows` as they are in each.
+All of this is here, once. A store (`EventStore`) has transactions, and `EventRows` as they are in each: `sqlite` for
+the processes of one host, `postgres` for many hosts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from discreet.errors import LedgerError
 from discreet.privacy.ledger.balance import Balance
+from discreet.privacy.ledger.event_rows import EventRows, Key, Row
 
-__all__ = ["ChargeEvents", "EventRows", "EventStore", "LedgerEvent", "LogReader", "LogWriter", "utc_now"]
+__all__ = ["ChargeEvents", "EventStore", "LedgerEvent", "LogReader", "LogWriter", "utc_now"]
 
 EVENT_VERSION = 3
 """Of the details of events: 2 has filters of grants and what charges cost under them, 3 has units, ends and renewals of
 grants, periods of charges, and who made either; otherwise they are as 1. The next version: write it here, and read all
 in `_event`. The head knows the highest that was ever written, so a program that does not know it refuses the whole
 ledger."""
-_READABLE = (1, 2, EVENT_VERSION)
+MOVED_VERSION = 4
+"""Of grants that tell of a move: a program that does not know of moves would charge the account that was left."""
+_READABLE = (1, 2, EVENT_VERSION, MOVED_VERSION)
 
-Key = tuple[str, ...]
 _HEAD: Key = ("",)  # the account's name under which the head is kept; accounts have names
 _NO_EVENTS: dict[str, Any] = {"seq": 0, "digest": "", "accounts": 0, "version": 1}
 _NO_CHARGE: dict[str, Any] = {"charge": None, "release": None, "step": None, "number": 0}
@@ -75,74 +77,6 @@ class ChargeEvents:
     step: LedgerEvent | None
 
 
-class EventRows(ABC):
-    """The rows of a ledger inside one transaction, as they are stored. Nothing is checked here but the store itself.
-
-    A row of an event is (seq, version, at, account, kind, charge_id, number, body, digest). A total has a key: the name
-    of an account, or that and a charge's id.
-    """
-
-    @abstractmethod
-    def last(self) -> int:
-        """The number of the last event; 0 if there is none."""
-
-    @abstractmethod
-    def event(self, seq: int) -> tuple[Any, ...] | None:
-        """One event."""
-
-    @abstractmethod
-    def events(self) -> Iterator[tuple[Any, ...]]:
-        """All events by number."""
-
-    @abstractmethod
-    def indexed(self) -> int:
-        """How many events of charges the index knows: a damaged page can hide rows that it still has."""
-
-    @abstractmethod
-    def digest(self, seq: int) -> object:
-        """The digest of an event; None if it is not there."""
-
-    @abstractmethod
-    def payload(self, seq: int) -> object:
-        """What an event stored; None if there is nothing."""
-
-    @abstractmethod
-    def find(self, account: str, charge_id: str, kind: str, number: int | None) -> tuple[int | None, int]:
-        """By the index: where the event of that kind is (the latest step, or the one asked for), and its number."""
-
-    @abstractmethod
-    def last_turn(self, account: str) -> int | None:
-        """By the index: where the last grant or charge of an account is."""
-
-    @abstractmethod
-    def latest_charges(self, account: str, most: int) -> list[str]:
-        """The ids of the latest charges of an account, latest first."""
-
-    @abstractmethod
-    def add(self, row: tuple[Any, ...], payload: bytes | None) -> None:
-        """One more event."""
-
-    @abstractmethod
-    def total(self, key: Key) -> tuple[object, object] | None:
-        """A running total, as body and digest."""
-
-    @abstractmethod
-    def totals(self) -> Iterator[tuple[Key, object, object]]:
-        """All of them: key, body, digest."""
-
-    @abstractmethod
-    def accounts(self) -> list[str]:
-        """The names under which balances are kept, the head's among them."""
-
-    @abstractmethod
-    def put_total(self, key: Key, body: str, digest: bytes) -> None:
-        """Write a total in the place of the earlier one."""
-
-    @abstractmethod
-    def check_pages(self) -> None:
-        """Raise LedgerError if the store finds its own files inconsistent."""
-
-
 class EventStore(Protocol):
     """Where a log is kept. Every failure to read or write it is a LedgerError."""
 
@@ -150,14 +84,18 @@ class EventStore(Protocol):
     def place(self) -> str:
         """Where that is, for messages."""
 
+    @property
+    def path(self) -> Path | None:
+        """The file, if it is one."""
+
+    def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
+        """Make an empty log unless there is one, and give these roles their rights."""
+
     def reading(self) -> AbstractContextManager[LogReader]:
         """One snapshot, whatever others commit meanwhile."""
 
     def writing(self, create: bool = False) -> AbstractContextManager[LogWriter]:
         """A transaction that no other can interleave, durable when it ends; an exception inside undoes all of it."""
-
-    def backup(self, target: str | os.PathLike[str]) -> int:
-        """Copy the log as it is now into a new file, verified, while others use it. Returns the number of events."""
 
 
 def utc_now() -> datetime:
@@ -250,7 +188,7 @@ def _checked(key: Key, body: object, digest: object) -> dict[str, Any]:
     return value
 
 
-def _event(row: tuple[Any, ...], before: bytes) -> LedgerEvent:
+def _event(row: Row, before: bytes) -> LedgerEvent:
     """The event of a row, if its digest is that of the row and of the digest before."""
     *fields, number, body, digest = row
     fields.append(body)
@@ -267,7 +205,7 @@ def _event(row: tuple[Any, ...], before: bytes) -> LedgerEvent:
 def _check_version(version: object) -> None:
     if version not in _READABLE:
         raise LedgerError(
-            f"the ledger has events of version {version}; this program reads versions up to {EVENT_VERSION}. Use the "
+            f"the ledger has events of version {version}; this program reads versions up to {MOVED_VERSION}. Use the "
             "version of discreet that wrote it"
         )
 
@@ -285,6 +223,16 @@ class LogReader:
         _check_version(self._head["version"])
         if last and self._at(last).digest != self._head["digest"]:
             damaged("its head and its last event disagree")
+
+    @property
+    def end(self) -> tuple[int, str]:
+        """The number and the digest of the last event; 0 and "" before the first."""
+        return self._head["seq"], self._head["digest"]
+
+    def has(self, seq: int, digest: str) -> bool:
+        """Whether this is one of its events."""
+        stored = self._rows.digest(seq)
+        return isinstance(stored, bytes) and stored.hex() == digest
 
     @property
     def identity(self) -> str:
@@ -376,7 +324,7 @@ class LogReader:
         return head
 
     def _at(self, seq: int) -> LedgerEvent:
-        row, before = self._rows.event(seq), self._rows.digest(seq - 1)
+        row, before = self._rows.event(seq)
         if row is None or (before is None) != (seq == 1) or not isinstance(before, (bytes, type(None))):
             damaged(f"event {seq} or the one before it is missing")
         event = _event(row, before or b"")
@@ -397,15 +345,29 @@ class LogWriter(LogReader):
     """The log inside one write transaction."""
 
     def append(
-        self, account: str, kind: str, charge_id: str | None, details: dict[str, Any], payload: bytes | None = None
+        self,
+        account: str,
+        kind: str,
+        charge_id: str | None,
+        details: dict[str, Any],
+        payload: bytes | None = None,
+        version: int | None = None,
+        at: str | None = None,
     ) -> None:
-        """Add one event; it is durable when the transaction ends without an error."""
+        """Add one event, of now unless it was made `at` another time; it is durable when the transaction ends."""
         if payload is not None:
             details = {**details, "sha256": hashlib.sha256(payload).hexdigest()}
-        at = utc_now().isoformat(timespec="milliseconds")
+        at = at or utc_now().isoformat(timespec="milliseconds")
         body = json.dumps(details, sort_keys=True)
-        fields = (self._head["seq"] + 1, EVENT_VERSION, at, account, kind, charge_id)
+        fields = (self._head["seq"] + 1, version or EVENT_VERSION, at, account, kind, charge_id)
         digest = digest_of(bytes.fromhex(self._head["digest"]), (*fields, body))
         self._rows.add((*fields, details.get("number", 0), body, digest), payload)
         self._totals.add(LedgerEvent(*fields, json.loads(body), digest.hex()))
         self._head = self._read_head()
+
+    def copy(self, other: LogReader) -> None:
+        """Add every row of another log to this one, which is empty, as it is. Whether it is whole, `verify` tells."""
+        for row, payload in other._rows.copied():
+            self._rows.add(row, payload)
+        for total in other._rows.totals():
+            self._rows.put_total(*total)

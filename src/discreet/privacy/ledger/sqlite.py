@@ -1,7 +1,6 @@
 """The ledger's file: its rows in SQLite, append-only, in one file that many processes may use at once.
 
-Rows of `events` are only ever added: triggers refuse UPDATE and DELETE, and numbers with gaps. The running totals are
-in `balances` (and the head, under the empty name) and `marks`. What they mean is `event_log`'s business.
+Triggers refuse UPDATE and DELETE of events, and numbers with gaps.
 
 Durability: a rollback journal with synchronous=EXTRA (and fullfsync, where the system has it), so a commit that
 returned has reached the disk, all of it in the one file. A file with a second name is refused: its journal would be
@@ -15,17 +14,17 @@ import glob
 import os
 import sqlite3
 import stat
-import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from discreet.errors import LedgerBusyError, LedgerError
-from discreet.privacy.ledger.event_log import EventRows, Key, LogReader, LogWriter, StoredTotals, damaged
+from discreet.errors import LedgerBusyError, LedgerError, ParameterError
+from discreet.privacy.ledger.event_log import EventStore, LogReader, LogWriter, StoredTotals, damaged
+from discreet.privacy.ledger.event_rows import EventRows
+from discreet.privacy.ledger.idle_connections import idle_connection, using
 
-__all__ = ["SQLiteStore", "one_connection"]
+__all__ = ["SQLiteStore", "backup"]
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
 SCHEMA_VERSION = 2
@@ -62,122 +61,23 @@ _SCHEMA = (
     WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM events)
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
 )
-_COLUMNS = "seq, version, at, account, kind, charge_id, number, body, digest"
 
 
 class SQLiteRows(EventRows):
-    """The rows of a file, inside one transaction."""
+    """The rows of a file. Its indices are asked by name: they tell whether a damaged page hides a row."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def last(self) -> int:
-        return int(self._value("SELECT coalesce(max(seq), 0) FROM events"))
-
-    def event(self, seq: int) -> tuple[Any, ...] | None:
-        return self._row(f"SELECT {_COLUMNS} FROM events WHERE seq = ?", seq)
-
-    def events(self) -> Iterator[tuple[Any, ...]]:
-        yield from self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY seq")
-
-    def indexed(self) -> int:
-        query = "SELECT count(*) FROM events INDEXED BY one_of_a_kind WHERE charge_id IS NOT NULL"
-        return int(self._value(query))
-
-    def digest(self, seq: int) -> object:
-        return self._value("SELECT digest FROM events WHERE seq = ?", seq)
-
-    def payload(self, seq: int) -> object:
-        return self._value("SELECT payload FROM events WHERE seq = ?", seq)
-
-    def find(self, account: str, charge_id: str, kind: str, number: int | None) -> tuple[int | None, int]:
-        query = (
-            "SELECT seq, number FROM events INDEXED BY one_of_a_kind WHERE account = ? AND charge_id = ? AND kind = ? "
-            f"{'' if number is None else 'AND number = ?'} ORDER BY number DESC LIMIT 1"
-        )
-        key = (account, charge_id, kind) if number is None else (account, charge_id, kind, number)
-        seq, its_number = self._row(query, *key) or (None, 0)
-        return seq, its_number
-
-    def last_turn(self, account: str) -> int | None:
-        query = "SELECT max(seq) FROM events INDEXED BY turns WHERE account = ? AND kind IN ('grant', 'charge')"
-        seq: int | None = self._value(query, account)
-        return seq
-
-    def latest_charges(self, account: str, most: int) -> list[str]:
-        query = (
-            "SELECT charge_id FROM events INDEXED BY turns WHERE account = ? AND kind IN ('grant', 'charge') "
-            "AND kind = 'charge' ORDER BY seq DESC LIMIT ?"
-        )
-        return [charge_id for (charge_id,) in self._connection.execute(query, (account, most))]
-
-    def add(self, row: tuple[Any, ...], payload: bytes | None) -> None:
-        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, payload))
-
-    def total(self, key: Key) -> tuple[object, object] | None:
-        where = "balances WHERE account = ?" if len(key) == 1 else "marks WHERE account = ? AND charge_id = ?"
-        row = self._row(f"SELECT body, digest FROM {where}", *key)
-        return None if row is None else (row[0], row[1])
-
-    def totals(self) -> Iterator[tuple[Key, object, object]]:
-        for columns, table in (("account", "balances"), ("account, charge_id", "marks")):
-            for *key, body, digest in self._connection.execute(f"SELECT {columns}, body, digest FROM {table}"):
-                yield tuple(key), body, digest
-
-    def accounts(self) -> list[str]:
-        return [name for (name,) in self._connection.execute("SELECT account FROM balances")]
-
-    def put_total(self, key: Key, body: str, digest: bytes) -> None:
-        table, places = ("balances", "?, ?, ?") if len(key) == 1 else ("marks", "?, ?, ?, ?")
-        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", (*key, body, digest))
+    by_charge = "events INDEXED BY one_of_a_kind"
+    by_turn = "events INDEXED BY turns"
 
     def check_pages(self) -> None:
-        if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+        if self.ask("PRAGMA integrity_check").fetchall() != [("ok",)]:
             damaged("SQLite finds its pages inconsistent")
-
-    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
-        return row
-
-    def _value(self, query: str, *values: object) -> Any:
-        row = self._row(query, *values)
-        return None if row is None else row[0]
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that knows its file, which may have been replaced since, and its process, which may have forked."""
+    """A connection that knows its file, which may have been replaced since."""
 
     file: tuple[int, int] | None = None
-    process: int = 0
-
-
-class _Kept(threading.local):
-    """The connections that this thread keeps between operations; None outside `one_connection`.
-
-    Only idle ones are in here. What a thread is using is in its frames alone: a fork clears what other threads keep,
-    and SQLite would roll back, in the child, what a thread of the parent is writing.
-    """
-
-    idle: dict[tuple[Path, float], _Connection] | None = None
-
-
-_kept = _Kept()
-
-
-@contextmanager
-def one_connection() -> Iterator[None]:
-    """In here this thread opens a ledger once, however many operations it does. They stay transactions of their own."""
-    if _kept.idle is not None:  # inside another
-        yield
-        return
-    _kept.idle = {}
-    try:
-        yield
-    finally:
-        idle, _kept.idle = _kept.idle, None
-        for connection in idle.values():
-            if connection.process == os.getpid():
-                connection.close()
 
 
 class SQLiteStore:
@@ -200,6 +100,13 @@ class SQLiteStore:
         """Its path, for messages."""
         return str(self.path)
 
+    def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
+        """Make an empty ledger unless there is one."""
+        if may_charge or may_read:
+            raise ParameterError("a file has no roles: whoever may write it charges and grants (chmod, setfacl)")
+        with self.writing(create=True):
+            pass
+
     @contextmanager
     def writing(self, create: bool = False) -> Iterator[LogWriter]:
         """A write transaction that no other process can interleave; an exception inside undoes all of it."""
@@ -220,49 +127,13 @@ class SQLiteStore:
         with self._translated(), self._using(self._open()) as connection, _snapshot(connection):
             yield LogReader(SQLiteRows(connection))
 
-    def backup(self, target: str | os.PathLike[str]) -> int:
-        """Copy the ledger as it is now into a new file, verified, while others use it. Returns the number of events."""
-        goal = Path(target).absolute()
-        partial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
-        if goal.exists() or goal.is_symlink():
-            raise LedgerError(f"{goal} exists: a backup never replaces a file")
-        with self._translated(), self._using(self._open()) as connection:
-            try:
-                _make_private(partial)
-                with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
-                    copy.execute("PRAGMA synchronous=EXTRA")
-                    connection.backup(copy)
-                    copy.execute("PRAGMA journal_mode=DELETE")
-                with SQLiteStore(partial, self.timeout).reading() as log:
-                    events = log.verify()
-                os.link(partial, goal)  # unlike a rename, it replaces nothing
-            except FileExistsError as error:
-                raise LedgerError(f"{goal} exists: a backup never replaces a file") from error
-            except OSError as error:
-                raise LedgerError(f"the backup {goal} cannot be written: {error.strerror}") from error
-            finally:
-                partial.unlink(missing_ok=True)
-            _sync_directory(goal.parent)
-        return events
-
-    @contextmanager
-    def _using(self, connection: _Connection) -> Iterator[_Connection]:
-        """Keep the connection for the next operation, inside `one_connection`; else, and after any error, close it."""
-        keep = False
-        try:
-            yield connection
-            idle = _kept.idle
-            keep = idle is not None and connection.file is not None
-            if keep and idle is not None:
-                idle[self.path, self.timeout] = connection
-        finally:
-            if not keep:
-                connection.close()
+    def _using(self, connection: _Connection) -> AbstractContextManager[_Connection]:
+        return using((self.path, self.timeout), connection, connection.file is not None)
 
     def _reused(self) -> _Connection | None:
         """The connection that this thread keeps, if the file that it was opened for is the one that is there."""
-        connection = None if _kept.idle is None else _kept.idle.pop((self.path, self.timeout), None)
-        if connection is None or connection.process != os.getpid():
+        connection: _Connection | None = idle_connection((self.path, self.timeout))
+        if connection is None:
             return None
         with suppress(OSError):
             status = self.path.stat()
@@ -300,7 +171,7 @@ class SQLiteStore:
         try:
             status = self.path.stat()
             if (status.st_dev, status.st_ino) == (before.st_dev, before.st_ino):
-                connection.file, connection.process = (status.st_dev, status.st_ino), os.getpid()
+                connection.file = status.st_dev, status.st_ino
             # SQLite takes a file shorter than its smallest page for an empty database and would overwrite it. (Opening
             # the file to look at it is no option: closing it again would drop this process's locks on it.)
             if not stat.S_ISREG(status.st_mode) or 0 < status.st_size < 512:
@@ -367,6 +238,31 @@ class SQLiteStore:
             else:
                 message = f"{self.path} is not a ledger, or it is damaged: {error}"
             raise LedgerError(message) from error
+
+
+def backup(store: EventStore, target: str | os.PathLike[str]) -> int:
+    """Copy a log as it is now into a new file, verified, while others use it. Returns the number of events."""
+    goal = Path(target).absolute()
+    partial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
+    if goal.exists() or goal.is_symlink():
+        raise LedgerError(f"{goal} exists: a backup never replaces a file")
+    if not goal.parent.is_dir():
+        raise LedgerError(f"the backup {goal} cannot be written: its directory does not exist")
+    try:
+        copy = SQLiteStore(partial, 60.0)
+        with store.reading() as log, copy.writing(create=True) as new:
+            new.copy(log)
+        with copy.reading() as log:
+            events = log.verify()
+        os.link(partial, goal)  # unlike a rename, it replaces nothing
+    except FileExistsError as error:
+        raise LedgerError(f"{goal} exists: a backup never replaces a file") from error
+    except OSError as error:
+        raise LedgerError(f"the backup {goal} cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    _sync_directory(goal.parent)
+    return events
 
 
 def _make_private(path: Path) -> None:

@@ -1,7 +1,7 @@
 """The noise of whole releases, from the counts that they publish, against its exact law; and how draws are tested.
 
-Every other row trusts that the noise asked for is the noise drawn. Here the draws themselves are counted: those of
-whole releases here, those of the samplers in tests/statistical/test_sampler_laws.py. One test is made to see a
+The audit trusts that the noise asked for is the noise drawn. Here the draws themselves are counted: those of whole
+releases, and in sampler_laws.py those of the samplers. One test is made to see a
 parameter that is a little off: the likelihood ratio of the laws with the parameter 1 % larger and 1 % smaller, the most
 powerful there is. Chi-square over cells, and over pairs of consecutive draws, sees other faults.
 
@@ -27,7 +27,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Unit
 from discreet.published import PrivateSpaceSaving
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary
-from discreet_audit.core import Audit, Effort, Finding, Twin, row, twin
+from discreet_audit.core import Audit, Effort, Finding, Twin, case, twin
 
 Array = npt.NDArray[np.float64]
 Cumulative = Callable[[Array, float], Array]
@@ -281,4 +281,4 @@ class SamplersAudit(Audit):
         return [Twin(name, Samplers(samplers.name, (broken,)), "statistical") for name, broken in twins]
 
 
-row(Samplers, lambda: [Samplers("noise of whole releases", tuple(_releases()))], SamplersAudit())
+RELEASE_NOISE = case(Samplers, lambda: [Samplers("noise of whole releases", tuple(_releases()))], SamplersAudit())

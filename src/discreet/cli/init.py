@@ -1,0 +1,213 @@
+"""`discreet init`: look at a file together, and write the first command, or the file of a report. Publishes nothing."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from discreet.cli import options
+from discreet.cli.options import Argument, choice, option, takes
+from discreet.cli.output import note, table_width
+from discreet.errors import DataError, ParameterError
+
+__all__ = ["init"]
+
+_ASKED = {
+    "top": "the most frequent values of a column",
+    "count": "how many there are",
+    "distinct": "how many different values a column has",
+    "mean": "the mean of a column of numbers",
+    "quantiles": "the median of a column of numbers",
+}
+_OF_NUMBERS = ("mean", "quantiles")
+_PEOPLE = ("user", "user_id", "userid", "visitor", "customer", "client", "person", "member", "ip", "host", "uid", "who")
+_TIMES = ("time", "ts", "timestamp", "date", "day")
+_SHOWN = 3
+EPSILON = 1.0
+
+
+@click.command()
+@takes(
+    Argument("data", "The file to look at.", metavar="DATA"),
+    option("--question", "What to publish.", choice(*_ASKED)),
+    option("--column", "The column that it is about."),
+    options.USER,
+    option("--people", "How many people are in the data, at least, as far as is public.", int),
+    option(
+        "--range", "For numbers: the smallest and the largest value to count, from public knowledge.", float, nargs=2
+    ),
+    option("--time", "The column with the time of a row, to publish by day; 'none' for all at once."),
+    option("-o --output", "Write a report with comments to this file, instead of a command."),
+)
+def init(
+    data: str,
+    question: str | None,
+    column: str | None,
+    user: str | None,
+    people: int | None,
+    range: tuple[float, float] | None,
+    time: str | None,
+    output: str | None,
+) -> None:
+    """Look at a file, and write the first command for it.
+
+    It shows the columns and a few values on this terminal, asks what to publish and whose rows they are, and writes a
+    command, or with --output a report with comments. `--user none` says that every row is another person, `--time none`
+    that all is published at once. It publishes nothing and spends nothing.
+    """
+    names = _columns(data)
+    if output is not None and Path(output).exists():
+        raise ParameterError(f"{output} exists; remove it, or give another name")
+    if sys.stdin.isatty():
+        _show(data, names)
+    question = question or _ask("question", "What do you want to publish?", choices=_ASKED, usual="top")
+    if question not in ("count",):
+        column = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
+    if user is None:
+        usual = next((name for name in names if name.lower() in _PEOPLE), "none")
+        user = _ask("user", "Which column says whose row it is ('none': every row is another person)?", usual)
+    user = _of(names, "user", user)
+    if people is None:
+        people = int(
+            _ask("people", "How many people are in the data, at least? A public number, not a count of it.", "1000")
+        )
+    if people < 1:
+        raise ParameterError(f"--people must be at least 1, not {people}")
+    if question in _OF_NUMBERS and range is None:
+        low, high = (
+            _ask("range", f"The {end} value to count, from public knowledge?") for end in ("smallest", "largest")
+        )
+        range = (float(low), float(high))
+    if time is None:
+        usual = next((name for name in names if name.lower() in _TIMES), "none")
+        time = _ask("time", "Which column has the time of a row, to publish by day ('none': all at once)?", usual)
+    time = _of(names, "time", time)
+    words: dict[str, Any] = {"column": column, "user": user, **({"every": "1d", "time": time} if time else {})}
+    if question in _OF_NUMBERS and range is not None:
+        words["range"] = range
+    if question == "quantiles":
+        words["quantiles"] = (0.5,)
+    words = {name: value for name, value in words.items() if value is not None}
+    delta = 10.0 ** -(math.ceil(math.log10(people)) + 2)
+    _tell(question, words, delta)
+    if output is None:
+        print(
+            shlex.join(
+                ["discreet", question, data, *_options(words), "--epsilon", f"{EPSILON:g}", "--delta", f"{delta:g}"]
+            )
+        )
+    else:
+        Path(output).write_text(_report(data, question, words, delta, people), encoding="utf-8")
+        note(f"wrote {output}: look at it, then `discreet report {shlex.quote(output)} --plan`")
+
+
+def _columns(data: str) -> list[str]:
+    from discreet.events.files import column_names
+
+    names = column_names(data)
+    if names is None:
+        raise DataError(
+            f"{data} names no columns: give a file with a header line, a log, Parquet or Arrow. Lines of text and of "
+            "JSON are read by `discreet top` as they are"
+        )
+    return names
+
+
+def _of(names: list[str], option: str, given: str) -> str | None:
+    if given == "none" and given not in names and option != "column":
+        return None
+    if given not in names:
+        from discreet.questions.report import nearest
+
+        raise ParameterError(f"there is no column {given!r}{nearest(given, names)}")
+    return given
+
+
+def _ask(option: str, text: str, usual: str | None = None, choices: Any = None) -> str:
+    """Ask at a terminal; elsewhere the option is needed."""
+    if not sys.stdin.isatty():
+        raise ParameterError(f"--{option} is missing: give it, or run this at a terminal, where it is asked for")
+    if choices is not None:
+        for name in choices:
+            click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
+    kind = None if choices is None else click.Choice(list(choices))
+    return str(click.prompt(text, default=usual, type=kind, show_choices=False, err=True))
+
+
+def _show(data: str, names: list[str]) -> None:
+    """The columns, and their first values, for whoever has the data anyway."""
+    from itertools import islice
+
+    from discreet.events.files import Files
+    from discreet.releases.formats import table_text
+
+    rows = []
+    for name in names:
+        read = Files((data,)).rows([name], nulls="skip")
+        values = [str(value) for batch in islice(iter(read), 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
+        rows.append((name, ", ".join(value if len(value) <= 30 else f"{value[:27]}..." for value in values)))
+    note("the first values, on this terminal only; nothing is published")
+    click.echo(table_text(["column", "first values"], rows, (), table_width()), err=True)
+
+
+def _options(words: dict[str, Any]) -> list[str]:
+    said = []
+    for name, value in words.items():
+        name = "quantile" if name == "quantiles" else name
+        said += [f"--{name}", *(f"{each:g}" for each in value)] if isinstance(value, tuple) else [f"--{name}", value]
+    return said
+
+
+def _tell(question: str, words: dict[str, Any], delta: float) -> None:
+    """How exact it would be, before anything is spent."""
+    from discreet.cli.question_commands import kind_of
+    from discreet.privacy import Budget
+    from discreet.questions.preview import preview
+
+    for line in preview(kind_of(question)(**words), Budget(EPSILON, delta)):
+        note(line)
+
+
+def _report(data: str, question: str, words: dict[str, Any], delta: float, people: int) -> str:
+    import json
+
+    def value(said: Any) -> str:
+        return json.dumps(list(said) if isinstance(said, tuple) else said, ensure_ascii=False)
+
+    shared = {name: words[name] for name in ("user", "time") if name in words}
+    own = {name: said for name, said in words.items() if name not in shared}
+    why = {
+        "user": "whose row it is: hides whole people",
+        "time": "the time of a row",
+        "column": "what it is about",
+        "every": "an answer for every day",
+        "range": "values outside count as the nearest end; from public knowledge, never from the data",
+        "quantiles": "0.5 is the median; add 0.9 for the 90th percentile",
+    }
+    lines = [
+        "# discreet report THIS.toml --plan                  what each question gets; nothing is spent",
+        "# discreet report THIS.toml --output page.html      answers all questions, once",
+        f"title = {value(f'About {Path(data).name}')}",
+        *(f"{name} = {value(said)}  # {why[name]}" for name, said in shared.items()),
+        *(() if "user" in shared else ('# user = "..."  # without it a row is a person',)),
+        f"epsilon = {EPSILON}  # smaller is stronger; 1 is a common limit",
+        f"delta = {delta:g}  # the chance that the promise fails: far below 1 / {people:,} people",
+        "",
+        "[data]",
+        f"files = {value(data)}",
+        "",
+        "[[questions]]",
+        f"title = {value(_ASKED[question].capitalize())}",
+        f"kind = {value(question)}",
+        *(f"{name} = {value(said)}  # {why[name]}" for name, said in own.items()),
+        "",
+        "# Add more questions here: they share the budget.",
+        "# [[questions]]",
+        '# kind = "count"',
+    ]
+    return "\n".join(lines) + "\n"

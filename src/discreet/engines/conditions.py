@@ -1,0 +1,173 @@
+"""Conditions that can neither fail nor take long, whatever a row holds: computed of whole columns, without DuckDB.
+
+    plan = plan_of(condition, {"status": pa.int32()})     # of the parsed query and of types alone; None for any other
+    plan({"status": column})                              # true, false or null for every row, as DuckDB has it
+
+On the list are comparisons of a column with what is written in the query, IN, BETWEEN, IS NULL, LIKE with % at its
+ends, and AND, OR and NOT of these; of columns of whole numbers, floats (of 64 bits) and texts. A number that is written
+must be one of the column's type, so that nothing is cast. In SQL NaN is equal to itself and above all other numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Plan", "plan_of"]
+
+Node = dict[str, Any]
+Columns = Mapping[str, pa.ChunkedArray]
+Plan = Callable[[Columns], pa.ChunkedArray]
+
+_COMPARED = {
+    "COMPARE_EQUAL": pc.equal,
+    "COMPARE_NOTEQUAL": pc.not_equal,
+    "COMPARE_LESSTHAN": pc.less,
+    "COMPARE_GREATERTHAN": pc.greater,
+    "COMPARE_LESSTHANOREQUALTO": pc.less_equal,
+    "COMPARE_GREATERTHANOREQUALTO": pc.greater_equal,
+}
+_TURNED = {
+    "COMPARE_LESSTHAN": "COMPARE_GREATERTHAN",
+    "COMPARE_GREATERTHAN": "COMPARE_LESSTHAN",
+    "COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHANOREQUALTO",
+    "COMPARE_GREATERTHANOREQUALTO": "COMPARE_LESSTHANOREQUALTO",
+}
+_ABOVE = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
+_EXACT = 2**53  # whole numbers up to here are floats
+_DIGITS = 15  # a number with so many is the float nearest to it, however it is divided by its power of ten
+_JOINED = {"CONJUNCTION_AND": pc.and_kleene, "CONJUNCTION_OR": pc.or_kleene}
+_LIKE = {"~~": False, "!~~": True}
+
+
+def plan_of(node: Node, kinds: Mapping[str, pa.DataType]) -> Plan | None:
+    """How to compute a condition, as DuckDB's parser has it, of columns of these types; None if it is not listed."""
+    kind, of = node.get("class"), str(node.get("type"))
+    if kind == "CONJUNCTION" and of in _JOINED:
+        return _of_all([plan_of(child, kinds) for child in node["children"]], partial(reduce, _JOINED[of]))
+    if kind == "OPERATOR":
+        return _operator(of, node["children"], kinds)
+    if kind == "COMPARISON" and of in _COMPARED:
+        left, right = node["left"], node["right"]
+        return _compared(of, left, right, kinds) or _compared(_TURNED.get(of, of), right, left, kinds)
+    if kind == "BETWEEN":
+        ends = ((_ABOVE[1], node["lower"]), ("COMPARE_LESSTHANOREQUALTO", node["upper"]))
+        plans = [_compared(each, node["input"], end, kinds) for each, end in ends]
+        return _of_all(plans, partial(reduce, pc.and_kleene))
+    if kind == "FUNCTION" and node.get("function_name") in _LIKE:
+        return _like(node, kinds)
+    return None
+
+
+def _of_all(plans: Sequence[Plan | None], made: Callable[[list[pa.ChunkedArray]], pa.ChunkedArray]) -> Plan | None:
+    known = [plan for plan in plans if plan is not None]
+    return None if len(known) < len(plans) else lambda columns: made([plan(columns) for plan in known])
+
+
+def _operator(of: str, children: list[Node], kinds: Mapping[str, pa.DataType]) -> Plan | None:
+    if of == "OPERATOR_NOT":
+        return _of_all([plan_of(children[0], kinds)], lambda made: pc.invert(made[0]))
+    name = _column(children[0], kinds)
+    if name is None:
+        return None
+    if of in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+        there = operator.methodcaller("is_null" if of == "OPERATOR_IS_NULL" else "is_valid")
+        return lambda columns: there(columns[name])
+    if of in ("COMPARE_IN", "COMPARE_NOT_IN"):
+        plans = [_compared("COMPARE_EQUAL", children[0], each, kinds) for each in children[1:]]
+        found = _of_all(plans, partial(reduce, pc.or_kleene))
+        return found if found is None or of == "COMPARE_IN" else lambda columns: pc.invert(found(columns))
+    return None
+
+
+def _column(node: Node, kinds: Mapping[str, pa.DataType]) -> str | None:
+    """The name of a column of a type on the list."""
+    if node.get("class") != "COLUMN_REF" or node["column_names"][0] not in kinds:
+        return None
+    name = str(node["column_names"][0])
+    return name if _of_texts(kinds[name]) or _of_numbers(kinds[name]) else None
+
+
+def _of_texts(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _of_numbers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_float64(kind) or (pa.types.is_integer(kind) and not pa.types.is_uint64(kind)))
+
+
+def _compared(of: str, left: Node, right: Node, kinds: Mapping[str, pa.DataType]) -> Plan | None:
+    name = _column(left, kinds)
+    value = None if name is None else _written(right, kinds[name])
+    if name is None or value is None:
+        return None
+    compare = _COMPARED[of]
+    if pa.types.is_float64(kinds[name]) and of in _ABOVE:
+        return lambda columns: pc.or_(compare(columns[name], value), pc.is_nan(columns[name]))
+    return _of_values(name, lambda column: compare(column, value))
+
+
+def _of_values(name: str, made: Callable[[Any], Any]) -> Plan:
+    """Of a dictionary each value is looked at once."""
+
+    def plan(columns: Columns) -> pa.ChunkedArray:
+        column = columns[name]
+        if not pa.types.is_dictionary(column.type):
+            return made(column)
+        parts = [made(part.dictionary).take(part.indices) for part in column.chunks]
+        return pa.chunked_array(parts, pa.bool_())
+
+    return plan
+
+
+def _written(node: Node, kind: pa.DataType) -> pa.Scalar | None:
+    """What is written in a query as a value of this type; None if it is of another, or not one that this type has."""
+    literal = node.get("literal") if node.get("class") == "CONSTANT" else None
+    if not isinstance(literal, dict):
+        return None
+    of, text = literal.get("kind"), str(literal.get("text") or "")
+    if _of_texts(kind):
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return pa.scalar(text, kind) if of == "STRING" else None
+    if of == "INTEGER" and re.fullmatch(r"-?[0-9]{1,18}", text):
+        number = int(text)
+        if pa.types.is_float64(kind):
+            return pa.scalar(float(number), kind) if abs(number) <= _EXACT else None
+        bits = kind.bit_width
+        least, most = (
+            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
+        )
+        return pa.scalar(number, kind) if least <= number <= most else None
+    if of == "NUMERIC" and pa.types.is_float64(kind) and re.fullmatch(r"-?[0-9]+\.[0-9]+", text):
+        return pa.scalar(float(text), kind) if sum(map(str.isdigit, text)) <= _DIGITS else None
+    return None
+
+
+def _like(node: Node, kinds: Mapping[str, pa.DataType]) -> Plan | None:
+    """LIKE with a written pattern that has no _, and % at its ends alone: the text is there, begins or ends so."""
+    text, pattern = node.get("children") or [each["expression"] for each in node["arguments"]]
+    name = _column(text, kinds)
+    written = None if name is None or not _of_texts(kinds[name]) else _written(pattern, kinds[name])
+    if name is None or written is None:
+        return None
+    shape = re.fullmatch(r"(%?)([^%_]*)(%?)", written.as_py(), re.DOTALL)
+    if shape is None:
+        return None
+    before, inside, after = shape.groups()
+    if before and (after or not inside):
+        found = partial(pc.match_substring, pattern=inside)
+    elif before:
+        found = partial(pc.ends_with, pattern=inside)
+    elif after:
+        found = partial(pc.starts_with, pattern=inside)
+    else:
+        found = partial(pc.equal, written)
+    negated = _LIKE[str(node["function_name"])]
+    return _of_values(name, lambda column: pc.invert(found(column)) if negated else found(column))

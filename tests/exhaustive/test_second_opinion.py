@@ -1,0 +1,152 @@
+"""Scales, thresholds and deltas that ship, against laws that share no line with them: `tests.reference.naive_laws`.
+
+A threshold must be private by the naive law, and one less must not be: else it is wrong, or wastes what it hides.
+"""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import mpmath
+import pytest
+from tests.reference import naive_laws as naive
+from tests.reference.neighbours import differing, neighbouring_states, signature
+
+import discreet as dc
+from discreet.central import Merged, NoisyCount, Offset, Stability, UniverseHistogram
+from discreet.multiparty import HadamardResponse, LocalHashing
+from discreet.pan.responses import ONE, Response
+from discreet.published import PrivateMisraGries
+
+ROOT = Path(__file__).parents[1]
+ALONE = ["hash_order.py", "linear_sketch.py", "misra_gries.py", "naive_laws.py", "neighbours.py", "space_saving.py",
+         "user_misra_gries.py"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_the_second_opinion_shares_nothing(name):
+    """No import of the package or of the audit, but for the hash that kernels order keys by."""
+    tree = ast.parse((ROOT / "reference" / name).read_text())
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    of_ours = {each for each in found if each.partition(".")[0] in ("discreet", "discreet_audit")}
+    assert of_ours <= ({"discreet"} if name == "hash_order.py" else set())
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(1.0, 1e-2), dc.Budget(2.0, 1e-4), dc.Budget(0.7, 1e-3)], ids=str)
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_stability(budget, law):
+    made = Stability(budget, noise=law)
+    pmf = getattr(naive, law)(made.scale)
+    at = [naive.stability_delta(pmf, made.threshold - less, budget.epsilon) for less in (0, 1)]
+    assert at[0] <= budget.delta * (1 + 1e-9)
+    if law == "laplace":
+        assert at[1] > budget.delta
+        assert made.scale == 1 / Fraction(budget.epsilon)
+
+
+def test_stability_of_people_with_two_items():
+    budget = dc.Budget(1.5, 1e-3)
+    made = Stability(budget, unit=dc.User(2), noise="gaussian", distinct=True)
+    pmf = naive.gaussian(made.scale)
+    assert naive.stability_delta(pmf, made.threshold, 1.5, items=2) <= budget.delta * (1 + 1e-9)
+    less = naive.gaussian(made.scale * Fraction(9, 10))
+    assert naive.stability_delta(less, made.threshold, 1.5, items=2) > budget.delta
+
+
+@cache
+def pairs(k):
+    boxes = {1: (3, 3), 2: (4, 2)}
+    return frozenset(differing(signature(*pair)) for pair in neighbouring_states(k, *boxes[k]))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_offset_release(k):
+    """The worst pair that a box of states has needs all of delta: at a cut one lower it is above."""
+    budget = dc.Budget(3.0, 0.02)
+    made = Offset(budget, k)
+    pmf = naive.laplace(made.scale)
+
+    def worst(cut, noise=pmf):
+        law = lambda counters, alpha: naive.offset_law(counters, alpha, noise, cut, 7)  # noqa: E731
+        return naive.worst_of_counters(pairs(k), law, 3.0)
+
+    assert worst(made.threshold) <= budget.delta
+    assert worst(made.threshold - 1) > budget.delta
+    assert worst(made.threshold, naive.laplace(made.scale / 2)) > budget.delta
+
+
+def raised(pair, by):
+    """With so many more of every item that both sketches hold: neighbours of the same kind, around the cut."""
+    keys, decrements = pair
+    return tuple((a, b) if a is None or b is None else (a + by, b + by) for a, b in keys), decrements
+
+
+def test_the_release_with_one_noise_for_all_counters():
+    budget = dc.Budget(3.0, 0.02)
+    made = PrivateMisraGries(budget, 2)
+    full = {raised(signature(*pair), by) for pair in neighbouring_states(2, 4, 2) for by in (0, made.threshold)}
+
+    def worst(cut, scale=made.scale):
+        pmf = naive.laplace(scale)
+        return naive.worst_of_counters(full, lambda counters, _: naive.shared_law(counters, pmf, cut, 6), 3.0)
+
+    assert worst(made.threshold) <= budget.delta
+    assert worst(made.threshold, made.scale / 2) > budget.delta
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(0.5), dc.Budget(2.0)], ids=str)
+def test_counts_with_noise_alone(budget):
+    for made, moved in ((NoisyCount(budget), 1), (UniverseHistogram(budget, 9, dc.User(), max_items=4), 4)):
+        assert moved / Fraction(made.scale) <= Fraction(budget.epsilon)
+        pmf = naive.laplace(Fraction(made.scale))
+        assert naive.shifted(pmf, moved, budget.epsilon * (1 + 1e-12)) < 1e-15
+        assert naive.shifted(pmf, moved, budget.epsilon * 0.99) > 1e-4
+
+
+def test_counts_with_gaussian_noise():
+    budget = dc.Budget(0.5, 1e-5)
+    made = UniverseHistogram(budget, 64, dc.User(), max_items=64)
+    assert made.noise.law == "gaussian"
+    distance = mpmath.sqrt(64) / (mpmath.mpf(made.scale.numerator) / made.scale.denominator)
+    assert 0.97 * budget.delta < naive.gaussian_distance_delta(distance, 0.5) <= budget.delta * (1 + 1e-6)
+
+
+def test_noise_that_a_counter_has_twice():
+    """One counter: it moves by two half counts behind the sum of both noises, exactly, and delta is met."""
+    budget = dc.Budget(1.0, 1e-5)
+    made = Merged(budget, 1)
+    law = naive.sum_of(naive.gaussian(made.scale), naive.gaussian(made.shared_scale))
+    assert 0.999 * budget.delta < naive.shifted(law, 2, 1.0) <= budget.delta
+
+
+@pytest.mark.parametrize("capacity", [4, 64, 4096])
+def test_noise_that_all_counters_share(capacity):
+    """Whatever number of counters moves, delta is kept; with half the noise it is not. (Normal laws: to 1 %.)"""
+    budget = dc.Budget(1.0, 1e-5)
+    made = Merged(budget, capacity)
+
+    def worst(factor):
+        scales = made.scale * factor, made.shared_scale * factor
+        moved = range(1, capacity + 1, max(1, capacity // 64))
+        return max(naive.gaussian_distance_delta(naive.common_noise_distance(m, capacity, *scales), 1.0) for m in moved)
+
+    assert worst(1) <= budget.delta * 1.01
+    assert worst(Fraction(1, 2)) > 10 * budget.delta
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 9.0])
+def test_responses_of_parties_and_of_cells(epsilon):
+    hadamard = HadamardResponse("r", dc.Budget(epsilon), 8)
+    hashing = LocalHashing("r", dc.Budget(epsilon), 8)
+    cell = Response.of("tight", Fraction(epsilon))
+    losses = [
+        naive.response_loss(Fraction(hadamard.keep), 2),
+        naive.response_loss(Fraction(hashing.keep), hashing.buckets),
+        mpmath.log(mpmath.mpf(cell.seen) / ONE) - mpmath.log(mpmath.mpf(cell.unseen) / ONE),
+    ]
+    for loss in losses:
+        assert epsilon - 1e-9 < loss <= mpmath.mpf(epsilon)

@@ -1,0 +1,290 @@
+"""Wrong changes of the kind people make by mistake, in every room of the house.
+
+`REPORTED` are those that were once tried from outside and went unnoticed: each has a test of its own now. `EVERYWHERE`
+was written without a look at the tests, to measure how many of such changes these notice (docs/audit.md).
+"""
+
+from __future__ import annotations
+
+from tests.mutants.mutants import CONTRACT, PEOPLE_OVER_TIME, Mutant, audited, in_package
+
+__all__ = ["ROOMS"]
+
+COUNTING = "tests/unit/test_counting.py"
+LEDGER_FILE = "tests/unit/privacy/test_ledger_file.py"
+LEDGER = "tests/unit/privacy/test_ledger.py"
+REPLAYS = "tests/unit/test_replays.py"
+SYNCED = "tests/unit/test_storage.py"
+STATES = "tests/faults/test_states.py"
+OUTPUTS = "tests/unit/test_output_files.py"
+SERVICE = "tests/service/test_service.py"
+SMALL_RULES = "tests/service/test_small_rules.py"
+ONE_STATE = "tests/unit/central/test_releases_of_one_state.py"
+STRANGERS = "tests/service/test_strangers.py"
+SPOOL = "tests/service/test_spool.py"
+LIMITS = "tests/service/test_limits.py"
+PAN_SERVICE = "tests/service/test_pan_service.py"
+SERVICE_DAYS = "tests/service/test_days.py"
+FILES = "tests/unit/events/test_files.py"
+EVENTS = "tests/unit/events/test_events.py"
+TEXT = "tests/unit/events/test_text_items.py"
+BAD_ROWS = "tests/unit/events/test_bad_rows.py"
+DUCK = "tests/unit/engines/test_people_in_duckdb.py"
+SAME = "tests/unit/engines/test_same_release.py"
+NUMBERS = "tests/unit/engines/test_numbers.py"
+PEOPLE = "tests/unit/central/test_people.py"
+PEOPLE_EXACT = "tests/exhaustive/test_people_exhaustive.py"
+QUANTILES = "tests/unit/test_quantiles.py"
+SUMS = "tests/unit/questions/test_sums.py"
+GROUPS = "tests/unit/test_groups.py"
+TABLES = "tests/unit/test_tables.py"
+SQL = "tests/unit/engines/test_sql.py"
+TICKS = "tests/unit/watch/test_ticks.py"
+CLIENT = "tests/browser/test_client.py"
+SHUFFLED = "tests/unit/multiparty/test_shuffled_rounds.py"
+HOSTILE = "tests/unit/multiparty/test_hostile_messages.py"
+MONITOR = "tests/unit/multiparty/test_stream_monitor.py"
+
+
+def client(name: str, old: str, new: str, excuse: str = "") -> Mutant:
+    return Mutant(f"client: {name}", "clients/js/discreet.js", old, new, (CLIENT, "-k", "its_own"), excuse)
+
+
+UNDECIDED = "a word leaves a draw undecided once in 2^40, and no test draws so often"
+
+
+REPORTED = [
+    *in_package(
+        "central",
+        ("universe_histogram.py", "people move one count, however many they are in",
+         "return min(self.max_items or 1, int(self.universe.size))", "return 1", (COUNTING, *audited("UniverseHistogram"))),
+        ("_common_noise.py", "counters of 0 get noise and may be shown", "raw = positive(summary.not_private_counts())",
+         "raw = summary.not_private_counts()", (ONE_STATE,)),
+        ("untrusted_merge.py", "the parts with the smallest deltas count", "sorted(values)[-parts:]", "sorted(values)[:parts]",
+         ("tests/unit/central/test_untrusted_merge.py",)),
+        ("_base.py", "what is released is not copied before it is summed",
+         "return summary.copy() if isinstance(summary, Summary) and not isinstance(summary, ExactCounts) else summary",
+         "return summary", (ONE_STATE, CONTRACT)),
+        ("person_vectors.py", "left_out at 90 for 95 %", "def left_out(self, longest: float, confidence: float = 0.95)",
+         "def left_out(self, longest: float, confidence: float = 0.9)", (PEOPLE, "tests/statistical/test_left_out.py")),
+        ("_quantiles.py", "all quantiles may fail with all of beta", "(1.0 - self.confidence) / len(self.quantiles)",
+         "1.0 - self.confidence", (QUANTILES,)),
+    ),
+    *in_package(
+        "continual",
+        ("_people.py", "of people's items the smallest count, not the first", "order = np.lexsort((first, pairs >> _ITEM_BITS))",
+         "order = np.arange(len(pairs))", PEOPLE_OVER_TIME),
+        ("heavy_hitters.py", "counters of 0 are shown", "(v >= self.threshold) & (raw.counts > 0)", "v >= self.threshold",
+         ("tests/unit/continual/test_heavy_hitters.py",)),
+    ),
+    *in_package(
+        "noise",
+        ("source.py", "the remainder of a binomial in chunks is lost",
+         "((trials // parts + 1, trials % parts), (trials // parts, parts - trials % parts))",
+         "((trials // parts, trials % parts), (trials // parts, parts - trials % parts))", ("tests/unit/noise/test_random_source.py", "-k", "binomial")),
+        ("source.py", "exceedances at a cut of 0 or less are off by one", "trials, parameter, 1 - minimum, 1 if size",
+         "trials, parameter, -minimum if minimum else 1, 1 if size", ("tests/unit/noise/test_random_source.py", "-k", "either_side")),
+    ),
+    *in_package(
+        "engines",
+        ("duck_people.py", "257 items of a person take part out of core", "WHERE r <= {most_items}\"", "WHERE r <= {most_items} + 1\"", (DUCK,)),
+        ("duck_people.py", "DuckDB's own words are passed on", "could not count these people ({type(error).__name__})",
+         "could not count these people ({error})", (DUCK,)),
+        ("numbers.py", "numbers beyond 63 bits come back negative", "return pa.array(known).view(self._integers)", "return pa.array(known)",
+         (NUMBERS, DUCK)),
+    ),
+    *in_package(
+        "events",
+        ("assembly.py", "people of a third batch of lists are those of the second",
+         "*_of_lists(items, before), before + len(items)", "*_of_lists(items, before), len(items)", (EVENTS, "tests/unit/test_api_users.py")),
+        ("text.py", "the first row of a second file is taken for its header",
+         "return end if names == self.names and not more else start", "return end", ("tests/unit/events/test_growing.py",)),
+        ("assembly.py", "a bad cell shifts the list beside it", "listed = listed if listed is None else listed[good]", "pass", (GROUPS,)),
+        ("assembly.py", "of text that is no UTF-8 one column alone is cleaned",
+         "                batch = batch.filter(kept)\n        return batch", "                batch = batch.filter(kept) if name == self.names[0] else batch\n        return batch",
+         (FILES, BAD_ROWS, "tests/unit/events/test_cells.py")),
+    ),
+    *in_package(
+        "privacy",
+        ("ledger/idle_connections.py", "a forked child uses its parent's connection",
+         "return connection if process == os.getpid() else None", "return connection", (LEDGER_FILE,)),
+        ("ledger/sqlite.py", "the name of a new ledger is not synced", "            os.fsync(directory)\n", "            pass\n", (SYNCED,)),
+        ("accounting.py", "the deltas of a mixed account are not taken off", "_concentrated(sums.other_rho, sums.other_delta, delta * (1.0 - share)),",
+         "_concentrated(sums.other_rho, Fraction(0), delta * (1.0 - share)),", ("tests/unit/privacy/test_accounting.py",)),
+        ("steps.py", "a step may be forged onto another past",
+         "or (None if before is None else before.token) != self.previous:", "or False:",
+         ("tests/unit/continual/test_steps.py", "tests/faults/test_copies.py")),
+    ),
+    Mutant("a condition is no part of the question", "src/discreet/questions/question.py",
+           "return {name: spoken(value) for name, value in said.items() if value is not None}",
+           "return {name: spoken(value) for name, value in said.items() if value is not None and name != \"where\"}", (REPLAYS, "tests/unit/questions/test_questions.py")),
+    Mutant("a new state is not synced", "src/discreet/storage.py", "            os.fsync(file)\n            if not named:",
+           "            if not named:", (SYNCED,)),
+    Mutant("the name of a new state is not synced", "src/discreet/storage.py", "                os.fsync(self._directory)\n", "                pass\n", (SYNCED,)),
+    Mutant("an output is not synced", "src/discreet/storage.py", "                os.fsync(file.fileno())\n", "                pass\n", (SYNCED,)),
+    Mutant("others may read an output before it is complete", "src/discreet/storage.py", "    file = os.open(path, flags, 0o600)\n",
+           "    file = os.open(path, flags, 0o644)\n", (OUTPUTS,)),
+    *in_package(
+        "releases",
+        ("rows.py", "of several columns ties keep the order of hashes",
+         "sort_keys=[*keys[:by], (\"count\", \"descending\"), *keys[by:]])", "sort_keys=[*keys[:by], (\"count\", \"descending\")])",
+         ("tests/unit/releases/test_release_order.py",)),
+    ),
+    *in_package(
+        "multiparty",
+        ("reports.py", "a late report stays last", "for last in range(first, self.count):", "for last in range(first, self.count - 1):", (SHUFFLED,)),
+        ("levels.py", "lists that were cut count as complete", "                    complete = False\n", "                    pass\n",
+         ("tests/unit/multiparty/test_hierarchy.py",)),
+        ("block_stream.py", "seeded messages of a stream pass for private ones", "        self._seeded |= message.seeded\n", "        pass\n", (MONITOR,)),
+    ),
+    *in_package(
+        "service",
+        ("runs.py", "a live interval at 90 for 95 %", "inv_cdf((1 + CONFIDENCE) / 2)", "inv_cdf(CONFIDENCE)", (SMALL_RULES,)),
+        ("streams.py", "events count in a tick that is over", "            self.seal(self.around.clock())\n            if self.ended:\n                raise gone()\n            tick",
+         "            if self.ended:\n                raise gone()\n            tick", (SMALL_RULES,)),
+        ("routes.py", "seeded reports are taken", "            if opened.seeded:\n", "            if False:\n", (SMALL_RULES,)),
+        ("bodies.py", "visitors are told by an empty key", "hmac.new(secret, f", "hmac.new(b\"\", f", (SMALL_RULES,)),
+        ("uploads.py", "another body goes under a pending key", "if pending[0] != digest:", "if False:", (SMALL_RULES,)),
+        ("access.py", "events that are refused count", "(left - number if enough else left, now)", "(left - number, now)", (SMALL_RULES,)),
+        ("pan_stream.py", "the old pan-private file is not erased", "erase=True", "erase=False", (SMALL_RULES,)),
+    ),
+    client("a negative zero counts twice", 'if (magnitude === 0n && negative && this.sign === "unfolded") return null;', ""),
+    client("noise of Math.random", "if (!this.recorded) return crypto.getRandomValues(new BigUint64Array(1))[0];",
+           "if (!this.recorded) return BigInt(Math.floor(Math.random() * 2 ** 53)) << 11n;"),
+]  # fmt: skip
+
+EVERYWHERE = [
+    Mutant("others may read a state", "src/discreet/storage.py", "            os.fchmod(file, 0o600)\n", "            os.fchmod(file, 0o644)\n", (STATES, "tests/unit/test_output_files.py", "tests/unit/pan/test_pan_ledger.py")),
+    Mutant("a state may have a second name", "src/discreet/storage.py", "        if held.st_nlink > 1:\n", "        if held.st_nlink > 2:\n", (STATES, "tests/faults/test_copies.py")),
+    Mutant("a state of another class is read", "src/discreet/storage.py", "    if found != family:\n", "    if False:\n", (STATES, "tests/golden", "tests/unit/pan")),
+    Mutant("a state of any older version is read", "src/discreet/storage.py", "    if not oldest <= version <= newest:\n", "    if version > newest:\n", (SYNCED,)),
+    Mutant("a state that was replaced is overwritten", "src/discreet/storage.py", "            self._check_unchanged()\n            new = self._write(data)", "            new = self._write(data)", (STATES, "tests/faults/test_copies.py", "tests/e2e/test_watch.py")),
+    Mutant("temporary outputs of the living are removed", "src/discreet/storage.py", "        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n        now = os.lstat(path)", "        now = os.lstat(path)", (OUTPUTS,)),
+    *in_package(
+        "engines",
+        ("duck_people.py", "rows beyond the most count out of core", 'value = f"least(n, {self._most}) * weight"', 'value = "n * weight"', (DUCK, SAME)),
+        ("duck_people.py", "weights of discovery are rounded up", 'weight = f"trunc({LENGTH - 1} / sqrt(', 'weight = f"ceil({LENGTH - 1} / sqrt(', (DUCK, SAME)),
+        ("duck_people.py", "vectors are scaled to the shorter length", "greatest(sqrt(q::DOUBLE),", "least(sqrt(q::DOUBLE),", (DUCK, SAME)),
+        ("duck_people.py", "a person is cut where a batch ends", "start = int(np.searchsorted(people, people[-1])) if len(people) else 0", "start = len(people)", (DUCK, "tests/unit/engines/test_pairs.py")),
+        ("duck_people.py", "the choice of items has no fresh key", "hash(i, {secrets.randbits(62)})", "hash(i, 1)", (DUCK,)),
+        ("exact_people.py", "a person has one item too many in the second look", "order = order[rank < most_items]", "order = order[rank <= most_items]", (PEOPLE, DUCK, SAME)),
+        ("exact_people.py", "people with too many items give twice", "return everybody - sums(present_pairs([many], self._threads)) + sums", "return everybody + sums", (PEOPLE, DUCK, SAME)),
+        ("exact_people.py", "the limit of memory is not looked at", "fits = each * count + users.bytes + items.bytes <= room", "fits = True", (DUCK,)),
+        ("numbers.py", "rows without a value keep the one before", "who, what, steps = who.filter(~missing), what.filter(~missing), steps[~missing]", "steps = np.where(missing, 0, steps)", (DUCK,)),
+        ("group_sums.py", "the last batch alone counts", "sums[:, part] += np.rint(more)", "sums[:, part] = np.rint(more)", (SUMS, "tests/exhaustive/test_moments_exhaustive.py")),
+        ("group_sums.py", "numbers that are none count", "good = ~np.isnan(values) & (places >= 0)", "good = places >= 0", (SUMS,)),
+        ("different.py", "what is in memory at the end is not counted", "        self._write()\n        return sum(map(self._count_part, self._parts))", "        return sum(map(self._count_part, self._parts))", ("tests/unit/engines/test_different_items.py",)),
+        ("different.py", "text and bytes are the same items", "yield _TEXT if is_text else _BYTES, items", "yield _TEXT, items", ("tests/unit/engines/test_different_items.py",)),
+        ("amounts.py", "people of two parts have the same numbers", "after = other.people + np.int32(int(self.people.max(initial=-1)) + 1)", "after = other.people", (QUANTILES,)),
+        ("amounts.py", "values that are no numbers fall into a bin", "good = ~np.isnan(numbers)\n", "good = np.ones(len(numbers), bool)\n", (QUANTILES,)),
+        ("closed_duckdb.py", "a bad row takes its neighbour along", "elif block.num_rows > 1:", "elif block.num_rows > 2:", (SQL, "tests/unit/engines/test_closed_duckdb.py")),
+        ("sql.py", "a window function is accepted", '        if node.get("qualify"):\n', "        if False:\n", (SQL,)),
+        ("sql.py", "random() is accepted", "\"VOLATILE\", \"CONSISTENT_WITHIN_QUERY\"", "\"CONSISTENT_WITHIN_QUERY\"", (SQL,)),
+        ("sql.py", "LIMIT is accepted", 'if modifier.get("type") != "ORDER_MODIFIER":', 'if modifier.get("type") not in ("ORDER_MODIFIER", "LIMIT_MODIFIER"):', (SQL,)),
+        ("private_folder.py", "folders of others that are in use are removed", "if old.stat().st_uid == os.getuid() and (lock := _locked(old)) is not None:", "if (lock := os.open(old, os.O_RDONLY)) is not None:", (DUCK, "tests/unit/engines/test_different_items.py")),
+    ),
+    *in_package(
+        "events",
+        ("samples.py", "a user keeps one item too many", "key=_rank)[: self._max_items])", "key=_rank)[: self._max_items + 1])", (EVENTS, "tests/unit/events/test_samples.py")),
+        ("samples.py", "the last items of a user are kept, not a sample", "or rank < kept[-1][0])", "or rank > kept[-1][0])", (EVENTS, "tests/unit/events/test_samples.py")),
+        ("samples.py", "lists keep one item too many", "return np.sort(order[place < max_items])", "return np.sort(order[place <= max_items])", (EVENTS, "tests/unit/events/test_samples.py")),
+        ("samples.py", "the key of the sample is always the same", "self._key = secrets.token_bytes(16)", "self._key = bytes(16)", (EVENTS, "tests/unit/events/test_samples.py")),
+        ("samples.py", "all users keep the same items", "mixed(self._hashes(user_names, b\"user\")[user_index], self", "mixed(self._hashes(user_names, b\"user\")[user_index] * np.uint64(0), self", (EVENTS, "tests/unit/events/test_samples.py")),
+        ("assembly.py", "items of any length pass", "good = readable(array, most if name == self.names[0] else None, self.check_text)", "good = readable(array, None, self.check_text)", (FILES, BAD_ROWS, EVENTS)),
+        ("assembly.py", "rows outside of the period count", "        there = there & inside\n", "", ("tests/unit/questions/test_person_days.py",)),
+        ("assembly.py", "a column beside the items may have nulls", "there = reduce(pc.and_, (pc.is_valid(column) for column in batch.columns))", "there = pc.is_valid(batch.columns[0])", (FILES, EVENTS)),
+        ("assembly.py", "bad rows pass where they are an error", "if number and not self._skip_bad_rows:", "if number > 1 and not self._skip_bad_rows:", (BAD_ROWS, FILES)),
+        ("assembly.py", "rows of two kinds of items are mixed", "        if kind != self._kind:\n", "        if False:\n", (FILES, EVENTS)),
+        ("items.py", "true and false are items", "if isinstance(value, bool) or type(value).__name__ in (\"bool\", \"bool_\") or not hasattr", "if not hasattr", ("tests/unit/events/test_items.py",)),
+        ("items.py", "a number beyond 64 bits is an item", "return number if -(2**63) <= number < 2**64 else None", "return number if -(2**63) <= number <= 2**64 else None", ("tests/unit/events/test_items.py",)),
+        ("items.py", "NaN of pandas is an item", "return (isinstance(value, float) or of_numpy) and bool(value != value)", "return of_numpy and bool(value != value)", ("tests/unit/events/test_items.py",)),
+        ("items.py", "an error of another library is passed on", "    except Exception as error:\n        kind = type(error).__name__\n    # Not in", "    except ZeroDivisionError as error:\n        kind = type(error).__name__\n    # Not in", ("tests/unit/events/test_items.py", "tests/property/test_one_odd_row.py")),
+        ("universe.py", "the element after the last is inside", "0 <= item - self.first < self.size else -1", "0 <= item - self.first <= self.size else -1", ("tests/unit/events/test_universe.py",)),
+        ("universe.py", "a word outside of the range passes", "if (words >= np.uint64(self.size)).any():", "if (words > np.uint64(self.size)).any():", ("tests/unit/events/test_universe.py",)),
+        ("times.py", "times without a zone are off by an hour", "known = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)", "known = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1)))", ("tests/unit/events/test_times.py",)),
+        ("times.py", "the end of the years counts", "good = (seconds >= YEAR_1) & (seconds < _YEAR_10000)", "good = seconds >= YEAR_1", ("tests/unit/events/test_times.py",)),
+        ("keys.py", "rows of groups that are not listed count for the first", "None if listed.all() else listed", "None", (GROUPS, "tests/unit/events/test_keys.py")),
+        ("lookup.py", "a public table may have a key twice", "if len(pc.unique(keys)) < len(keys):", "if False:", ("tests/unit/events/test_lookup.py",)),
+        ("lookup.py", "another table under the same charge id", "json.dumps([on, sorted(columns), rows], default=repr, ensure_ascii=False)", "json.dumps([on, sorted(columns)], default=repr, ensure_ascii=False)", ("tests/unit/events/test_lookup.py", REPLAYS)),
+        ("one_pass.py", "an error of one count is lost", "        if failed is not None:\n            raise failed\n", "", ("tests/unit/events/test_one_pass.py",)),
+        ("files.py", "a file without a name's format is text", 'if head.lstrip().startswith(b"{"):', 'if head.startswith(b"{ "):', (FILES,)),
+        ("files.py", "lines are counted from 0", "partial(int, lines + 1)", "partial(int, lines)", (BAD_ROWS,)),
+    ),
+    *in_package(
+        "service",
+        ("streams.py", "a key may be used for another body", "        if found[0] != digest:\n", "        if False:\n", (SERVICE,)),
+        ("streams.py", "a key that was counted counts again after more was read", "record.key in keys or record.key in self._fed_keys:", "record.key in keys:", (SMALL_RULES,)),
+        ("streams.py", "how full the spool is can be told to the byte", "limit - _RANDOM.random() * _ROOM_SHARE * limit", "limit", (SMALL_RULES,)),
+        ("streams.py", "events stay on disk after their tick", "        self._spool.remove_until(tick - carried)\n", "        pass\n", (SERVICE, SPOOL)),
+        ("streams.py", "states of earlier ticks stay on disk", 'if path.name.endswith((".state", ".new")) and path.name != but:', 'if path.name.endswith(".new") and path.name != but:', (SERVICE, "tests/service/test_folder.py")),
+        ("streams.py", "a definition may change", "        if changed:\n            raise ParameterError(\n                f\"the stream {self.name!r} has begun", "        if False:\n            raise ParameterError(\n                f\"the stream {self.name!r} has begun", (SERVICE, "tests/service/test_folder.py")),
+        ("streams.py", "a survey takes any number of reports at once", "        if self.reports + len(numbers) > most:\n", "        if False:\n", (LIMITS, SERVICE)),
+        ("streams.py", "a report counts again after its tick", "lambda number: number in heard or aggregator.has(number))", "lambda number: number in heard)", (SERVICE,)),
+        ("tokens.py", "a token is for all streams", "and self.stream in (None, stream)", "and True", (SERVICE, STRANGERS)),
+        ("tokens.py", "who may send may read", "(self.scope == deed or (self.scope == \"admin\" and deed == \"read\"))", "(self.scope == deed or deed == \"read\")", (SERVICE, STRANGERS)),
+        ("access.py", "strangers learn which streams exist", "        if caller.token is None:\n            raise _unknown()\n        if not caller.token.may(deed, name):", "        if caller.token is None and stream is not None:\n            raise _unknown()\n        if caller.token is not None and not caller.token.may(deed, name):", (SERVICE, STRANGERS)),
+        ("access.py", "who was let in stays in", "(caller.token is not None and self._service.tokens.has(caller.token))", "caller.token is not None", (SERVICE, LIMITS)),
+        ("uploads.py", "strangers share their keys", 'sender = caller.name.encode() if caller.token else b"\\0" + digest', "sender = caller.name.encode()", (STRANGERS, SERVICE)),
+        ("uploads.py", "a body may be of any size", "                if held.size + len(piece) > most:\n", "                if False:\n", (SMALL_RULES,)),
+        ("event_spool.py", "events are acknowledged before they are on disk", "                view, at = view[written:], at + written\n            _to_disk(file)", "                view, at = view[written:], at + written", (SPOOL, SYNCED)),
+        ("event_spool.py", "others may read the events that wait", "os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)\n        self._open", "os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)\n        self._open", (SERVICE, "-k", "raw_events")),
+        ("event_spool.py", "damage is taken for events", "yield (payload if zlib.crc32(payload) == head.crc else None), at", "yield payload, at", (SPOOL,)),
+        ("event_spool.py", "what failed to be written is found later", "            self._uncut.add(tick)\n            with suppress(OSError):\n                os.ftruncate(file, before)", "            with suppress(OSError):\n                pass", (SMALL_RULES,)),
+        ("folder.py", "a file of the service is not synced", "            os.fsync(file)\n", "            pass\n", (SYNCED, "tests/service/test_folder.py")),
+        ("folder.py", "others may look into the folder", "folder.mkdir(mode=0o700", "folder.mkdir(mode=0o755", ("tests/service/test_folder.py", SERVICE)),
+        ("runs.py", "midnight is in both days", "(times >= low) & (times < high)", "(times >= low) & (times <= high)", (SMALL_RULES,)),
+        ("runs.py", "all that passed are shown, not k", "shown if k is None else shown[:k]", "shown", (SMALL_RULES,)),
+        ("increases.py", "the sum of two intervals keeps the confidence of one", "round(2.0 * CONFIDENCE - 1.0, 10)", "CONFIDENCE", ("tests/service/test_increases_served.py",)),
+        ("increases.py", "an increase takes the wrong end", 'now["lower"] - then["upper"] if then["upper"]', 'now["lower"] - then["lower"] if then["upper"]', (SMALL_RULES,)),
+        ("increases.py", "an increase over two runs", ' and found[0]["run"] == found[1]["run"]:', ":", (SMALL_RULES,)),
+        ("guard.py", "an error says what was sent", 'ProblemError(500, "Internal error")', 'ProblemError(500, "Internal error", str(error))', (SERVICE, LIMITS)),
+        ("pan_stream.py", "all events are one element", "os.urandom(size) if arrival.key is None", "bytes(size) if arrival.key is None", (SMALL_RULES,)),
+        ("pan_stream.py", "true counts are in memory", "self.accepted = self.refused = None", "self.accepted, self.refused = 0, None", (PAN_SERVICE,)),
+    ),
+    *in_package(
+        "summaries",
+        ("people.py", "weights of discovery are rounded up in lists", "np.floor(_WHOLE / np.sqrt(items))", "np.ceil(_WHOLE / np.sqrt(items) + 1)", (PEOPLE, PEOPLE_EXACT)),
+        ("people.py", "values are not cut to the range", "cut = np.clip(values, self.low, self.high)", "cut = np.maximum(values, self.low)", (PEOPLE, SUMS, PEOPLE_EXACT)),
+        ("people.py", "a person of a list has one item too many", "return np.asarray(rank < most_items)", "return np.asarray(rank <= most_items)", (PEOPLE, PEOPLE_EXACT)),
+        ("people.py", "short vectors are made longer", "np.maximum(np.sqrt(squared_lengths), longest)", "np.sqrt(squared_lengths)", (PEOPLE, PEOPLE_EXACT)),
+    ),
+    *in_package(
+        "central",
+        ("person_vectors.py", "items that took no part may pass", "took_part = weights > 0", "took_part = weights >= 0", (PEOPLE, PEOPLE_EXACT)),
+        ("person_vectors.py", "the second look has the noise of the first", "again = aimed + source.discrete_gaussian(calibration.sigma_of(SECOND_LOOK), len(weights))", "again = aimed + source.discrete_gaussian(sigma, len(weights))", (PEOPLE, PEOPLE_EXACT, *audited("PersonVectors"))),
+        ("person_vectors.py", "of equals the place decides", "equals = equals[sorted(range(len(items)), key=lambda index: item_order(items[index]))]", "pass", (PEOPLE, PEOPLE_EXACT)),
+        ("person_vectors.py", "lengths without noise", "noisy = (true + source.discrete_gaussian(sigma, len(edges))) / LENGTH", "noisy = (true + 0 * source.discrete_gaussian(sigma, len(edges))) / LENGTH", (PEOPLE, PEOPLE_EXACT, *audited("PersonVectors"))),
+    ),
+    *in_package(
+        "continual",
+        ("_people.py", "rows of nobody count", "rows = np.flatnonzero((people >= 0) & (items >= 0))", "rows = np.flatnonzero(items >= 0)", PEOPLE_OVER_TIME),
+        ("_people.py", "a state with more items than allowed is read", "((held >= 0) & (held <= most)).all()", "(held >= 0).all()", PEOPLE_OVER_TIME),
+        ("_people.py", "a state with other people is read", "    if header[\"most\"] != most or not", "    if not", PEOPLE_OVER_TIME),
+    ),
+    *in_package(
+        "watch",
+        ("ticks.py", "a row of the next tick counts in this one", "later = numbers > self.now\n", "later = numbers > self.now + 1\n", (TICKS,)),
+        ("ticks.py", "one row may end many ticks", "if reached[i + 1] <= self.now + 1:", "if False:", (TICKS,)),
+        ("ticks.py", "rows count again after a restart", "new = (batch.ends > self._again) | (self._numbers(batch) >= self._since)", "new = np.ones(len(batch), bool)", (TICKS, "tests/e2e/test_watch.py")),
+        ("ticks.py", "rows of a day that is over count in the next", "            batch = batch.part(~over)\n", "", (TICKS, "tests/unit/watch/test_days.py")),
+        ("ticks.py", "times far ahead count", "early = batch.times > clock + self.rule.ahead", "early = batch.times > clock + 1e12", (TICKS,)),
+        ("ticks.py", "a tick of rows is one row longer", "            if self._count == rows:\n", "            if self._count > rows:\n", (TICKS,)),
+    ),
+    *in_package(
+        "questions",
+        ("answer.py", "the budget is looked at after everything was read", "if payer.account is not None:  # before reading", "if False:  # before reading", (REPLAYS, "tests/unit/test_api.py", "tests/unit/questions/test_questions.py")),
+        ("answer.py", "a charge stands for other files, too", "secret={**data.secret, \"request\": payer.request})", "secret={\"request\": payer.request})", (REPLAYS,)),
+        ("question.py", "a row is hidden where a person was asked for", "    if question.whole_person and not isinstance(way.unit, User):\n", "    if False:\n", ("tests/unit/questions/test_questions.py", "tests/unit/questions/test_person_days.py")),
+        ("bad_rows.py", "a repeated question forgets that its test refused", 'if payload is not None and json.loads(payload)["refused"]:', "if False:", ("tests/unit/questions/test_max_bad.py",)),
+    ),
+    Mutant("any ledger will do after a restart", "src/discreet/service/streams.py", "if account is None or (self.tick and not account.is_begun(self.charge_id(run))):",
+           "if account is None:", (SMALL_RULES,), "the state of a stream knows its ledger, and refuses another one itself"),
+    client("bias of a remainder", "const floor = (ONE64 - high) % high;", "const floor = 0n;"),
+    client("rounded against privacy", "const other = ceilDiv(ONE64 * q, (1n << 192n) + q * k);", "const other = (ONE64 * q) / ((1n << 192n) + q * k);"),
+    client("recorded randomness passes for private", "const version = 1 | (source.seeded ? 0x80 : 0);", "const version = 1;"),
+    client("a shuffled report has its sender's number", "if (this.shuffled !== null && (number !== undefined || items.length > 1))", "if (false)"),
+    client("a settled draw counts zero twice", 'const twice = this.sign === "unfolded" && negative && magnitude === 0n;', "const twice = false;", UNDECIDED),
+    client("an undecided draw is accepted", 'if (verdict === "unknown") return { negative, known: true, bits, word: uniform, block: BigInt(block), offset };', "", UNDECIDED),
+]  # fmt: skip
+
+ROOMS: list[Mutant] = [*REPORTED, *EVERYWHERE]

@@ -1,0 +1,190 @@
+"""Rules of the service that no answer shows at once: each is looked at where it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.service.conftest import START, STREAMS, Running
+
+import discreet as dc
+from discreet.noise import seeded_source
+from discreet.service import access, event_spool, increases
+from discreet.service.bodies import plausible_event
+from discreet.service.event_spool import Record, packed
+from discreet.service.problems import ProblemError
+from discreet.service.runs import Curated, items_shown, number_shown
+from discreet.service.streams import Arrival
+from discreet.service.uploads import Uploads
+
+
+def test_a_live_interval_is_one_of_95_percent() -> None:
+    """1.96 deviations, and half a step."""
+    assert number_shown(1000.0, 100.0) == {"value": 1000, "lower": 803, "upper": 1197}
+
+
+def test_an_event_that_comes_when_its_tick_is_over_counts_in_the_next(running: Running) -> None:
+    """The clock decides, also before anybody has published the tick."""
+    running.send("visits", [{}] * 3)
+    running.clock.now += 60.0  # nothing has looked at the clock since
+    running.send("visits", [{}] * 5)
+    running.service.catch_up()
+    stream: Any = running.service.streams["visits"]
+    assert (stream.tick, stream.spool_events) == (1, 5)
+
+
+def test_seeded_reports_are_refused(running: Running) -> None:
+    protocol = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    message = protocol.party(1, source=seeded_source(1)).encode(["yes"])
+    answer = running.client.post("/v1/streams/lunch/messages", content=message)
+    assert (answer.status_code, "not private" in answer.text) == (422, True)
+
+
+def test_visitors_are_told_by_a_key_of_the_service() -> None:
+    event = json.dumps({"n": "pageview", "u": "https://shop.example/", "d": "shop.example"}).encode()
+    visitors = [plausible_event(event, key, "10.0.0.1", "browser")[1]["visitor"] for key in (b"a" * 32, b"b" * 32)]
+    assert visitors[0] != visitors[1]
+
+
+def test_another_body_under_a_key_that_is_on_its_way_is_refused() -> None:
+    stream: Any = SimpleNamespace(before=lambda key, digest: None, pending={b"key": (b"digest", None)})
+    arrival = Arrival(1, b"", 1, b"key", b"another")
+    with pytest.raises(ProblemError, match="another body"):
+        asyncio.run(Uploads._answered(object.__new__(Uploads), stream, arrival))
+
+
+def test_what_is_refused_for_its_rate_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    rates = access._Rates(1.0, 2.0)
+    rates.take("a", 3)
+    for _ in range(100):
+        with pytest.raises(ProblemError):
+            rates.take("a", 3)
+    now = 2.0
+    rates.take("a", 1)
+
+
+def test_the_old_file_of_a_pan_private_stream_is_overwritten(running: Running) -> None:
+    path = running.folder / "streams" / "hidden-visitors" / "pan.state"
+    old = os.open(path, os.O_RDONLY)
+    try:
+        assert any(os.pread(old, 10**6, 0))
+        running.send("hidden-visitors", [{"visitor": "me"}])
+        assert not any(os.pread(old, 10**6, 0))
+        assert any(path.read_bytes())
+    finally:
+        os.close(old)
+
+
+def test_events_of_a_pan_private_count_are_elements_of_their_own(tmp_path: Path) -> None:
+    count = {"kind": "count", "tick": "1m", "horizon": "5m", "epsilon": 8.0, "trust": "pan", "public": True}
+    running = Running(tmp_path, {"count": count}).start()
+    try:
+        stream: Any = running.service.streams["count"]
+        for key in (None, b"key"):
+            numbers = stream._elements(Arrival(500, None, 500, key))
+            assert len(set(numbers.tolist())) == 500  # but for a probability of 1e-14
+    finally:
+        running.stop()
+
+
+def test_a_key_that_was_counted_does_not_count_again(running: Running) -> None:
+    """Two records with one key, of which the first was given to the mechanism before the second was read."""
+    stream: Any = running.service.streams["visits"]
+    record = packed(Record(7, None, b"k" * 16, b"d" * 16, 7))
+    given: list[int] = []
+    stream.present.add = lambda records: given.append(sum(record.rows for record in records))
+    for _ in range(2):
+        stream._spool.append(1, [record])
+        stream._feed(1)
+    assert sum(given) == 7
+
+
+def test_midnight_is_in_the_day_that_it_begins() -> None:
+    run: Any = object.__new__(Curated)
+    run._span = (START, START + 86400)
+    times = [START - 1, START, START + 86399, START + 86400]
+    batch = pa.record_batch({"time": pa.array([str(time) for time in times], pa.large_string()), "item": [*"abcd"]})
+    assert run._of_span(batch).column("item").to_pylist() == ["b", "c"]
+
+
+def test_no_increase_is_told_over_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(increases, "_increase", lambda stream, then, now: (then["tick"], now["tick"]))
+    told = {tick: json.dumps({"tick": tick, "run": 1 + (tick > 2)}) for tick in range(1, 5)}
+    store: Any = SimpleNamespace(releases=lambda name, first, last: [told[first]] if first in told else [])
+    stream: Any = SimpleNamespace(name="s")
+    assert [*increases.increases(store, stream, range(1, 6), 1)] == [(1, 2), (3, 4)]
+
+
+def test_how_much_may_wait_is_drawn_anew_at_every_tick(running: Running) -> None:
+    """Two of fifty uniform draws of 53 bits are equal with a chance below 1e-12."""
+    stream: Any = running.service.streams["visits"]
+    limit, seen = running.configuration.limits.spool_bytes, []
+    for tick in range(1, 51):
+        stream.open_tick = tick
+        seen += [stream._most_waiting(), stream._most_waiting()]
+    assert len(set(seen)) == 50
+    assert all(0.75 * limit <= most <= limit for most in seen)
+
+
+def test_a_ledger_with_an_account_of_the_same_name_is_still_another_one(tmp_path: Path) -> None:
+    ledgers = [tmp_path / "first.sqlite", tmp_path / "second.sqlite"]
+    people = {**STREAMS["people"], "account": "readers"}
+    for ledger in ledgers:
+        dc.Ledger(ledger).grant("readers", dc.Budget(1e6, 1e-3))
+    running = Running(tmp_path / "data", {"people": people}, ledger=str(ledgers[0])).start()
+    running.pass_ticks()
+    with pytest.raises(dc.LedgerError, match="begun with another ledger"):
+        running.again({"people": people}, ledger=str(ledgers[1]))
+
+
+def test_a_body_that_does_not_say_its_length_is_cut_off_too(tmp_path: Path) -> None:
+    running = Running(tmp_path, {"visits": STREAMS["visits"]}, limits={"body_bytes": 2000}).start()
+    try:
+        given = {**running.token("ingest"), "Content-Type": "application/x-ndjson"}
+        pieces = (b'{"a": 1}\n' for _ in range(1000))
+        assert running.client.post("/v1/streams/visits/events", content=pieces, headers=given).status_code == 413
+    finally:
+        running.stop()
+
+
+def test_events_that_could_not_be_synced_are_not_found_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were refused, so they may not count, also not after a restart."""
+    spool = event_spool.EventSpool(tmp_path / "spool")
+    record = packed(Record(1, b"x"))
+    spool.append(1, [record])
+    sync = event_spool._to_disk
+    failing = iter([OSError("the disk is full")])
+
+    def fails_once(file: int) -> None:
+        for error in failing:
+            raise error
+        sync(file)
+
+    monkeypatch.setattr(event_spool, "_to_disk", fails_once)
+    with pytest.raises(OSError, match="full"):
+        spool.append(1, [record, record])
+    spool.close()
+    again = event_spool.EventSpool(tmp_path / "spool")
+    assert len([*again.read(1, 0)]) == 1
+    again.close()
+
+
+def test_the_interval_of_an_increase_is_from_the_worst_of_both_ends() -> None:
+    then, now = {"value": 100, "lower": 90, "upper": 120}, {"value": 300, "lower": 280, "upper": 330}
+    found = increases._difference("value", "value", then, now)
+    assert found == {"value": 200, "lower": 160, "upper": 240}
+
+
+def test_so_many_items_are_shown_as_were_asked_for() -> None:
+    release = dc.top_k(["a"] * 500 + ["b"] * 400 + ["c"] * 300, 3, dc.Budget(5.0, 1e-6))
+    assert len(release) == 3
+    assert [row["item"] for row in items_shown(release, 2)["items"]] == ["a", "b"]

@@ -1,0 +1,127 @@
+"""The ledger in SQLite: what is no ledger is left alone, and damaged bytes change nothing."""
+
+import random
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import discreet as dc
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budgets.sqlite"
+
+
+@pytest.fixture
+def ledger(path):
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(4.0, 1e-7))
+    return ledger
+
+
+@pytest.fixture
+def account(ledger):
+    return ledger.account("searches")
+
+
+def test_a_foreign_database_is_refused_and_untouched(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE customers (name TEXT)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(dc.LedgerError, match="not a ledger"):
+        dc.Ledger(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"x", b"item,count\ncats,3\n" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_garbage_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(dc.LedgerError):
+        dc.Ledger(path)
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_ledger_when_granted(path):
+    path.touch()
+    ledger = dc.Ledger(path)
+    with pytest.raises(dc.LedgerError):
+        ledger.account("searches")
+    ledger.grant("searches", dc.Budget(1.0))
+    assert ledger.account("searches").granted == dc.Budget(1.0)
+
+
+def test_a_missing_directory_or_a_directory_is_an_error(tmp_path):
+    with pytest.raises(dc.LedgerError, match="directory"):
+        dc.Ledger(tmp_path / "nowhere" / "budgets.sqlite")
+    with pytest.raises(dc.LedgerError):
+        dc.Ledger(tmp_path)
+
+
+def test_odd_file_names_work(tmp_path):
+    path = tmp_path / "50% of a?b#c é.sqlite"
+    dc.Ledger(path).grant("a", dc.Budget(1.0))
+    assert path.exists()
+    assert dc.Ledger(path).account("a").granted == dc.Budget(1.0)
+
+
+def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = dc.Ledger("budgets.sqlite")
+    ledger.grant("a", dc.Budget(1.0))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.account("a").charge(dc.Budget(1.0))
+    assert [event.kind for event in dc.Ledger(tmp_path / "budgets.sqlite").history()] == ["grant", "charge"]
+
+
+def test_the_journal_is_removed_by_every_commit(account, path):
+    account.charge(dc.Budget(1.0))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_locked_ledger_waits_and_then_says_so(ledger, path):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(dc.LedgerError, match="locked"):
+            dc.Ledger(path, timeout=0.1).account("searches").charge(dc.Budget(1.0))
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+    ledger.account("searches").charge(dc.Budget(1.0))
+
+
+def test_a_newer_ledger_is_refused(account, path):
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    with pytest.raises(dc.LedgerError, match="version 3"):
+        account.charge(dc.Budget(1.0))
+
+
+def test_flipped_bytes_never_change_what_was_spent(account, path):
+    """A damaged file gives a LedgerError or the same history, never another one (seeded; 400 flips)."""
+    for day in range(6):
+        account.begin(f"day {day}", dc.Budget(0.5, 1e-9))
+        account.store(f"day {day}", b"release %d" % day)
+    history = account.history()
+    content = path.read_bytes()
+    generator = random.Random(7)
+    outcomes = set()
+    for _ in range(400):
+        damaged = bytearray(content)
+        damaged[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.write_bytes(damaged)
+        try:
+            assert dc.Ledger(path).account("searches").history() == history
+            outcomes.add("same")
+        except dc.LedgerError:
+            outcomes.add("refused")
+    assert outcomes == {"same", "refused"}
