@@ -33,11 +33,11 @@ from discreet.central import (
     UserSketch,
     merge_releases,
 )
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.central.stability import stability_threshold
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet.published.private_misra_gries import pmg_paper_threshold
 from discreet.releases.release import Release

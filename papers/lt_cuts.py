@@ -8,10 +8,10 @@ noise, beside ours with one noise for all counters.
 import numpy as np
 from shared import Figure, settings
 
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.central.stability import stability_threshold
 from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.published.private_misra_gries import pmg_paper_threshold
 
 chosen = settings(__doc__)

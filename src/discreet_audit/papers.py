@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.multiparty.party_seam import Packet
 from discreet.noise import RandomSource
 from discreet.pan.responses import ONE, Response
 from discreet.privacy import Budget, User
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.published import (
     ChanMisraGries,
     GaussianSparseHistogram,

@@ -87,7 +87,7 @@ def test_the_twin_whose_days_share_a_vector_is_found(twin):
     """Taking away a day with 8 of 9 items makes the weight of the other one larger: sqrt(2 - 2/sqrt(9)) in all."""
 
     def shared(paired, self, arrays, *how):
-        _, whose, _ = self._places
+        whose = self._whose
         made = list(paired(self, arrays, *how))
         made[whose] = arrays[whose]  # the person, without the day
         return tuple(made)
@@ -100,7 +100,7 @@ def test_the_twin_whose_days_share_a_vector_is_found(twin):
 
 def test_the_twin_that_counts_a_row_in_two_days_is_found(twin):
     def twice(paired, self, arrays, *how):
-        place, _, _ = self._places
+        place = self.time_place
         later = [pa.concat_arrays([array, array]) for array in arrays]
         moved = pa.array([text.replace("11-14", "11-15") for text in arrays[place].to_pylist()], pa.string())
         later[place] = pa.concat_arrays([arrays[place], moved])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.reference.neighbours import Pair
 
-from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration
+from discreet.privacy.calibration.sparse_histogram import discrete_gshm_delta, gshm_calibration
 
 
 def _worst(epsilon, sigma, t, changes, *, strict=False):

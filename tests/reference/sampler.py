@@ -34,7 +34,7 @@ Cumulative = Callable[[Array, float], Array]
 Draw = Callable[[RandomSource, Fraction, int], npt.ArrayLike]
 
 REJECT = 1e-10
-"""The chance that a right sampler fails one test. Samplers and releases have fewer than 400 of them: 4e-8 in all."""
+"""The chance that a right sampler fails one test. Samplers and releases have fewer than 450 of them: 4.5e-8 in all."""
 ALARM = 6.47  # standard deviations; both sides together have 1e-10
 MISS = 6.0  # one side has 1e-9: a twin that is missed fails the audit, too
 OFF = Fraction(1, 100)

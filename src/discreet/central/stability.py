@@ -9,11 +9,11 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.privacy.calibration.tails import log_any_shown, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from discreet.central._base import Drawn, Mechanism, check_length, length_assumptions, lost_by_misra_gries, positive
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.errors import IncompatibleSummaryError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary, UserMisraGries
 

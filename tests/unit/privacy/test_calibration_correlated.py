@@ -9,10 +9,10 @@ import pytest
 import discreet as dc
 from discreet.central import Merged, UserSketch
 from discreet.central._common_noise import plus_halves
-from discreet.central._sparse_histogram import gshm_calibration
 from discreet.noise import seeded_source
 from discreet.privacy.calibration import correlated_noise as correlated
 from discreet.privacy.calibration.correlated_noise import correlated_calibration, discrete_correlated_delta
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet_audit.closed_forms import NoiseLaw, shared_split_delta
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.central._sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.errors import ParameterError
 from discreet.privacy.calibration import gaussian
 from discreet.privacy.calibration.gaussian import (
@@ -26,6 +25,7 @@ from discreet.privacy.calibration.gaussian import (
     gaussian_delta,
     gaussian_sigma,
 )
+from discreet.privacy.calibration.sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.privacy.calibration.zcdp import gaussian_rho, pure_rho, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 
