@@ -5,11 +5,11 @@ statistical bounds on the compiled code, runs with equal randomness, and broken 
 `canaries(pipeline, data, claim)` tests a pipeline of your own, by guesses about made-up people.
 """
 
-from discreet_audit.core import AuditCase, AuditReport, Effort, Finding, Twin, TwinResult, check, register, run
+from discreet_audit.core import Audit, AuditReport, Effort, Finding, Twin, TwinResult, check, register, run
 from discreet_audit.pipeline_canaries import CanaryReport, canaries
 
 __all__ = [
-    "AuditCase",
+    "Audit",
     "AuditReport",
     "CanaryReport",
     "Effort",

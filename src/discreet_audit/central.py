@@ -63,7 +63,7 @@ from discreet_audit.closed_forms import (
     squared_distance,
     threshold_delta,
 )
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, register, twin
 from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
 from discreet_audit.statistical import ScoredPair, proved
 
@@ -1694,7 +1694,7 @@ _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 _MORE = Budget(8.0, 0.02)
 
 
-row(
+register(
     Offset,
     lambda: (
         Offset(_LARGE, capacity=3),
@@ -1703,7 +1703,7 @@ row(
     ),
     CounterAudit("misra-gries", zeros=True, shared="published"),
 )
-row(
+register(
     ShardedOffset,
     lambda: (
         ShardedOffset(Budget(2.0, 0.02), capacity=1, shards=2),
@@ -1712,7 +1712,7 @@ row(
     ),
     ShardedAudit(),
 )
-row(
+register(
     Stability,
     lambda: (
         Stability(_LARGE),
@@ -1721,7 +1721,7 @@ row(
     ),
     CounterAudit("exact"),
 )
-row(
+register(
     Merged,
     lambda: (
         Merged(_LARGE, capacity=3),
@@ -1730,7 +1730,7 @@ row(
     ),
     CounterAudit("merged", shared="halves", literal=noise_for_one_counter),
 )
-row(
+register(
     UserSketch,
     lambda: (
         UserSketch(_LARGE, capacity=3, unit=User(2)),
@@ -1739,7 +1739,7 @@ row(
     ),
     CounterAudit("users", shared="halves", literal=noise_for_the_items_of_a_user),
 )
-row(
+register(
     ReducedMisraGries,
     lambda: (
         ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
@@ -1748,7 +1748,7 @@ row(
     ),
     EntriesAudit(reduces=True),
 )
-row(
+register(
     Summed,
     lambda: (
         Summed(_LARGE, capacity=2, sketches=2),
@@ -1756,7 +1756,7 @@ row(
     ),
     EntriesAudit(reduces=True, parts=True),
 )
-row(
+register(
     CountMinHeavyHitters,
     lambda: (
         CountMinHeavyHitters(_MORE, 3, width=64, depth=6, noise="laplace", stream_length=400),
@@ -1765,7 +1765,7 @@ row(
     ),
     LinearAudit(median=False),
 )
-row(
+register(
     CountSketchHeavyHitters,
     lambda: (
         CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, noise="laplace", stream_length=2000),

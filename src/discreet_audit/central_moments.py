@@ -37,7 +37,7 @@ from discreet_audit.central_questions import (
     shift_finding,
 )
 from discreet_audit.closed_forms import NoiseLaw
-from discreet_audit.core import Effort, Finding, Twin, claim, largest, row, twin, violations
+from discreet_audit.core import Effort, Finding, Twin, claim, largest, register, twin, violations
 from discreet_audit.exact import ScriptedSource
 from discreet_audit.statistical import proved
 
@@ -169,7 +169,7 @@ def _shown(drawn: Any) -> tuple[Any, ...]:
     return tuple(column.tolist() for column in (drawn.kept, drawn.values, drawn.lower, drawn.upper))
 
 
-row(
+register(
     RowMoments,
     lambda: (
         RowMoments(Budget(1.0, 1e-4), ValueMoment("count"), None),
@@ -317,7 +317,7 @@ class _MomentsAudit(PeopleAudit):
         )
 
 
-row(
+register(
     PersonMoments,
     lambda: (
         PersonMoments.of(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 2**20), None),

@@ -42,7 +42,7 @@ from discreet.summaries.combinations import Combinations
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, row, twin, violations
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, register, twin, violations
 from discreet_audit.exact import (
     Draw,
     ScriptedSource,
@@ -514,8 +514,8 @@ def _reports() -> tuple[Report, ...]:
     )
 
 
-row(Report, _reports, ReportAudit())
-row(
+register(Report, _reports, ReportAudit())
+register(
     NoisyCount,
     lambda: (
         NoisyCount(_PURE),
@@ -525,7 +525,7 @@ row(
     ),
     CountAudit(),
 )
-row(
+register(
     BadShare,
     lambda: (
         BadShare(_PURE, Fraction(1, 10)),
@@ -534,7 +534,7 @@ row(
     ),
     BadShareAudit(),
 )
-row(
+register(
     CreditedDistinct,
     lambda: (
         CreditedDistinct(_PURE),
@@ -543,12 +543,12 @@ row(
     ),
     CountAudit(),
 )
-row(
+register(
     ChosenDistinct,
     lambda: (ChosenDistinct(_PURE), ChosenDistinct(_RHO), ChosenDistinct(Budget(0.5, 1e-6))),
     ChoiceAudit(),
 )
-row(
+register(
     UniverseHistogram,
     lambda: (
         UniverseHistogram(_PURE, range(4)),
@@ -688,7 +688,7 @@ class QuantileTreeAudit(QuantilesAudit):
         return [half_the_noise(mechanism), one_level, *self.not_cut(mechanism, every_row)]
 
 
-row(
+register(
     QuantileTree,
     lambda: (
         QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
@@ -859,7 +859,7 @@ class QuantileChoiceAudit(QuantilesAudit):
         return twins
 
 
-row(
+register(
     QuantileChoice,
     lambda: (
         QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.5,), parts=2),
@@ -1296,7 +1296,7 @@ def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., A
     return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
 
 
-row(
+register(
     PersonVectors,
     lambda: (
         PersonVectors(Budget(1.0, 1e-4), 2),
@@ -1396,7 +1396,7 @@ class _PairsAudit(PeopleAudit):
         )
 
 
-row(
+register(
     PersonPairs,
     lambda: (
         PersonPairs(Budget(1.0, 1e-4), 2),

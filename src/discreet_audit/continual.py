@@ -48,7 +48,7 @@ from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, merge_ratios, threshold_delta
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, largest, row, twin
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, largest, register, twin
 from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
@@ -1891,7 +1891,7 @@ _PLENTY = Budget(4.0, 0.02)
 
 _events, _people = HistogramOverTimeAudit(), _PeopleOverTimeAudit()
 
-row(
+register(
     Counter,
     lambda: (
         Counter(16, Budget.zcdp(0.5)),
@@ -1902,7 +1902,7 @@ row(
     ),
     CounterOverTimeAudit(),
 )
-row(
+register(
     DistinctCount,
     lambda: (
         DistinctCount(16, Budget.zcdp(0.5)),
@@ -1910,7 +1910,7 @@ row(
     ),
     DistinctOverTimeAudit(),
 )
-row(
+register(
     HeavyHitters,
     lambda: (
         HeavyHitters(3, Budget(2.0, 0.02), 64, base=2),
@@ -1925,7 +1925,7 @@ row(
     ),
     HittersOverTimeAudit(),
 )
-row(
+register(
     Histogram,
     lambda: (
         Histogram(120, Budget(1.0, 0.02), None, 1),

@@ -1,10 +1,10 @@
 """The core of the audit: what a finding is, what a twin, what a row with its configurations, and running them.
 
-A row (`AuditCase`) says how one class of mechanisms is audited: example configurations, four checks that yield
-`Finding`s, and twins, which are broken on purpose and must be rejected. Checks read everything from the mechanism they
-are given, through what is public of it, so that a twin goes through the same code.
+A row (`AuditCase`) says how one class of mechanisms is audited: example configurations, and an `Audit`: four checks
+that yield `Finding`s, and twins, which are broken on purpose and must be rejected. Checks read everything from the
+mechanism they are given, through what is public of it, so that a twin goes through the same code.
 
-To add a row, call `row(class, examples, audit)` in the file of the trust model:
+To add a row, call `register(class, examples, audit)` in the file of the trust model:
 
 - `examples` makes small configurations. `audit` is an `Audit`: take the one of a mechanism of the same kind (numbers
   behind noise of one law: `central_questions.ShiftAudit`; counters behind a cut: `central.CounterAudit`; over time:
@@ -253,29 +253,35 @@ FULL = Effort("full", runs=20_000, large_pairs=10_000, released_pairs=1000, leng
 
 
 class Audit:
-    """The four kinds of checks of a mechanism, its twins, and what it is called."""
+    """The four kinds of checks of a mechanism, its twins, and what it is called; to be derived from."""
 
     kinds: tuple[str, ...] = KINDS[:-1]
     """The checks that must find something: one that says nothing fails the audit."""
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """The neighbouring states of the summary it releases, through the real kernels."""
-        raise NotImplementedError
+        return ()
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """Output laws against the claim, and the code against the law."""
-        raise NotImplementedError
+        return ()
 
     def statistical(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
-        raise NotImplementedError
+        """Runs of the compiled release."""
+        return ()
 
     def coupled(self, mechanism: Any, effort: Effort) -> Iterable[Finding]:
         """Neighbours with the same randomness."""
-        raise NotImplementedError
+        return ()
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
         """At least two broken versions."""
         raise NotImplementedError
+
+    def findings(self, kind: str, mechanism: Any, effort: Effort) -> Iterable[Finding]:
+        """Those of one kind of check."""
+        found: Iterable[Finding] = getattr(self, kind)(mechanism, effort)
+        return found
 
     def prepare(self, mechanism: Any) -> Any:
         """What is audited in place of a mechanism that leaves a number open, or that was used before."""
@@ -328,61 +334,31 @@ def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -
 
 @dataclass(frozen=True)
 class AuditCase(Generic[M]):
-    """How one class of mechanisms is audited.
+    """A row: how one class of mechanisms is audited.
 
     Args:
         mechanism: The class.
         examples: Configurations for `discreet audit`; small ones, so that laws can be written out.
-        structure, exact, statistical, coupled: The four checks, as in `Audit`.
-        twins: At least two broken versions.
-        prepare: What is audited in place of a mechanism that leaves a number open until it sees data.
-        label: The name in the report, where one class has several mechanisms.
-        kinds: The checks that must find something: one that says nothing fails the audit.
+        audit: The checks and twins; or a function that has them for a mechanism.
     """
 
     mechanism: type[M]
     examples: Callable[[], Sequence[M]]
-    structure: Callable[[M, Effort], Iterable[Finding]]
-    exact: Callable[[M, Effort], Iterable[Finding]]
-    statistical: Callable[[M, Effort], Iterable[Finding]]
-    coupled: Callable[[M, Effort], Iterable[Finding]]
-    twins: Callable[[M], Sequence[Twin]]
-    prepare: Callable[[M], M] = lambda mechanism: mechanism
-    label: Callable[[M], str] = lambda mechanism: type(mechanism).__name__
-    kinds: tuple[str, ...] = KINDS[:-1]
+    audit: Audit | Callable[[M], Audit]
 
-    @property
-    def checks(self) -> dict[str, Callable[[M, Effort], Iterable[Finding]]]:
-        return {kind: getattr(self, kind) for kind in KINDS[:-1]}
+    def of(self, made: M) -> Audit:
+        """The checks and twins of one configuration."""
+        return self.audit if isinstance(self.audit, Audit) else self.audit(made)
 
 
 _CASES: dict[type, AuditCase[Any]] = {}
 
 
-def register(case: AuditCase[Any]) -> None:
-    """Add a row."""
-    if case.mechanism in _CASES:
-        raise ParameterError(f"{case.mechanism.__name__} is registered already")
-    _CASES[case.mechanism] = case
-
-
-def case(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> AuditCase[M]:
-    """A row with the checks and twins of one object, or of the object that a function has for a mechanism."""
-
-    def of(made: M) -> Audit:
-        return audit if isinstance(audit, Audit) else audit(made)
-
-    def ask(name: str) -> Callable[..., Any]:
-        return lambda made, *effort: getattr(of(made), name)(made, *effort)
-
-    members = {name: ask(name) for name in (*KINDS[:-1], "twins", "prepare", "label")}
-    kinds = audit.kinds if isinstance(audit, Audit) else KINDS[:-1]
-    return AuditCase(mechanism, examples, **members, kinds=kinds)
-
-
-def row(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
-    """Add such a row."""
-    register(case(mechanism, examples, audit))
+def register(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
+    """Add a row; its arguments are those of an `AuditCase`."""
+    if mechanism in _CASES:
+        raise ParameterError(f"{mechanism.__name__} is registered already")
+    _CASES[mechanism] = AuditCase(mechanism, examples, audit)
 
 
 def cases() -> Iterator[AuditCase[Any]]:
@@ -392,12 +368,12 @@ def cases() -> Iterator[AuditCase[Any]]:
     return iter(tuple(_CASES.values()))
 
 
-def case_of(mechanism: object) -> AuditCase[Any]:
-    """The row of a mechanism, or of the class it was derived from."""
+def audit_of(mechanism: object) -> Audit:
+    """The checks and twins of a mechanism, by the row of its class or of one it was derived from."""
     known = {case.mechanism: case for case in cases()}
     for kind in type(mechanism).__mro__:
         if kind in known:
-            return known[kind]
+            return known[kind].of(mechanism)
     raise ParameterError(
         f"nothing is known about auditing {type(mechanism).__name__}; known are "
         + ", ".join(sorted(kind.__name__ for kind in known))
@@ -428,19 +404,19 @@ def check(mechanism: Any, *, effort: str = "quick") -> AuditReport:
             used: thresholds, scales and the unit are read from it.
         effort: "quick" (seconds) or "full" (minutes).
     """
-    return audit(case_of(mechanism), mechanism, effort_of(effort))
+    return evidence(audit_of(mechanism), mechanism, effort_of(effort))
 
 
-def audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
-    """The evidence about one mechanism, by its row."""
+def evidence(audit: Audit, mechanism: Any, effort: Effort) -> AuditReport:
+    """What the checks find about one mechanism, and about its twins."""
     started = time.process_time()
-    mechanism = case.prepare(mechanism)
-    findings = [finding for run_check in case.checks.values() for finding in run_check(mechanism, effort)]
-    findings += _silence(case, findings)
-    twins = [TwinResult(twin.name, _first_failure(case, twin, effort)) for twin in case.twins(mechanism)]
+    mechanism = audit.prepare(mechanism)
+    findings = [finding for kind in KINDS[:-1] for finding in audit.findings(kind, mechanism, effort)]
+    findings += _silence(audit, findings)
+    twins = [TwinResult(twin.name, _first_failure(audit, twin, effort)) for twin in audit.twins(mechanism)]
     claim = mechanism.guarantee
     return AuditReport(
-        case.label(mechanism),
+        audit.label(mechanism),
         claim.mechanism,
         *(claim.unit, claim.epsilon, claim.delta, claim.rho),
         tuple(findings),
@@ -449,16 +425,16 @@ def audit(case: AuditCase[Any], mechanism: Any, effort: Effort) -> AuditReport:
     )
 
 
-def _silence(case: AuditCase[Any], findings: Sequence[Finding]) -> list[Finding]:
+def _silence(audit: Audit, findings: Sequence[Finding]) -> list[Finding]:
     """A failure for each kind of check that looked at nothing: no finding, or no pair of states, is no evidence."""
-    looked = {kind: [f.pairs for f in findings if f.kind == kind] for kind in case.kinds}
+    looked = {kind: [f.pairs for f in findings if f.kind == kind] for kind in audit.kinds}
     silent = [kind for kind, pairs in looked.items() if not pairs or (kind == "structure" and not all(pairs))]
     return [Finding(kind, "nothing was looked at", "violations", 0, 1) for kind in silent]
 
 
-def _first_failure(case: AuditCase[Any], twin: Twin, effort: Effort) -> Finding | None:
+def _first_failure(audit: Audit, twin: Twin, effort: Effort) -> Finding | None:
     for kind in sorted(_ON_TWINS, key=lambda kind: kind != twin.kind):
-        for finding in case.checks[kind](twin.mechanism, effort):
+        for finding in audit.findings(kind, twin.mechanism, effort):
             if not finding.passed:
                 return finding
     return None
@@ -481,7 +457,8 @@ def examples(only: Sequence[str] = ()) -> list[tuple[int, int]]:
 def _run_example(place: tuple[int, int], effort: str) -> AuditReport:
     row, position = place
     case = list(cases())[row]
-    return audit(case, case.examples()[position], effort_of(effort))
+    made = case.examples()[position]
+    return evidence(case.of(made), made, effort_of(effort))
 
 
 def run(

@@ -34,7 +34,7 @@ from discreet.summaries import CountMin, MisraGries
 from discreet_audit.central import largest_untracked
 from discreet_audit.closed_forms import NoiseLaw
 from discreet_audit.continual import above_threshold_losses, stop_is_beaten, worst_norm
-from discreet_audit.core import QUICK, case_of
+from discreet_audit.core import QUICK, audit_of
 from discreet_audit.exact import neighbouring_streams, worst_pair
 from discreet_audit.multiparty import neighbours, separation_loss, stream_loss
 from discreet_audit.pan import (
@@ -496,12 +496,12 @@ def _few_primes(epsilon_state: float) -> Incidence:
 
 def _delta(mechanism: Any) -> float:
     """The largest exact delta of a mechanism (or of its twin) that the audit finds."""
-    findings = case_of(mechanism).exact(mechanism, QUICK)
+    findings = audit_of(mechanism).exact(mechanism, QUICK)
     return max(finding.measured for finding in findings if finding.quantity == "delta")
 
 
 def _twin(mechanism: Any, words: str) -> Any:
-    (twin,) = [twin for twin in case_of(mechanism).twins(mechanism) if words in twin.name]
+    (twin,) = [twin for twin in audit_of(mechanism).twins(mechanism) if words in twin.name]
     return twin.mechanism
 
 

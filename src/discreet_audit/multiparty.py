@@ -39,7 +39,7 @@ from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.published import MergedMisraGriesStream, MergedSketch
-from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, row, twin
+from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, register, twin
 from discreet_audit.exact import (
     Branches,
     Draw,
@@ -481,27 +481,27 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 _reports = "other reports that an item changes"
 
-row(
+register(
     HadamardResponse,
     lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
     MessageAudit(_response_laws, _response_twins, same=_reports),
 )
-row(
+register(
     LocalHashing,
     lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
     MessageAudit(_response_laws, _response_twins, same=_reports),
 )
-row(
+register(
     LocalSketch,
     lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
     additive(2, _reports),
 )
-row(
+register(
     IndependentSketches,
     lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
     additive(3, items_per_column=1.0, max_items=64),
 )
-row(
+register(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
     MessageAudit(_separation_laws, _separation_twins, SMALL_SEPARATION),
@@ -670,7 +670,7 @@ class _Logging(_Wrapped):
         return bytes(self.inner.to_bytes()) + b"".join(self.order)
 
 
-row(
+register(
     ShuffledReports,
     lambda: (
         ShuffledReports(HadamardResponse("audit", Budget(1.0), 2, shuffled=20), 0.02),
@@ -1117,7 +1117,7 @@ def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-row(
+register(
     Hierarchy,
     lambda: (
         Hierarchy("audit", _ONE, 9, branching=3, options={"items_per_column": 1.0}),
@@ -1126,7 +1126,7 @@ row(
     ),
     HierarchyAudit(),
 )
-row(
+register(
     GridHierarchy,
     lambda: (
         GridHierarchy("audit", _ONE, (4, 4), branching=2, options={"items_per_column": 0.5, "max_items": 1000}),
@@ -1134,7 +1134,7 @@ row(
     ),
     HierarchyAudit(),
 )
-row(
+register(
     Stream,
     lambda: (
         Stream("audit", _ONE, 5, epoch_steps=2, horizon=9, columns=4),
@@ -1143,7 +1143,7 @@ row(
     ),
     StreamAudit(),
 )
-row(
+register(
     HierarchicalStream,
     lambda: (
         HierarchicalStream("audit", _ONE, 9, epoch_steps=2, horizon=9, columns=8, branching=3),

@@ -18,7 +18,7 @@ from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Inc
 from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.responses import Response, response_weights
 from discreet.privacy import Budget
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, row, twin
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, register, twin
 from discreet_audit.exact import ScriptedSource, WeakenedSource
 from discreet_audit.statistical import measure_outputs
 
@@ -438,7 +438,7 @@ class _IncidenceAudit(PanAudit):
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 
-row(
+register(
     Density,
     lambda: (
         Density(1000, budget=_ONE),
@@ -447,12 +447,12 @@ row(
     ),
     PanAudit(lambda made: {"universe": 3}),
 )
-row(
+register(
     DistinctCount,
     lambda: (DistinctCount(budget=_ONE),),
     PanAudit(lambda made: {"buckets": 16, "levels": 8}),
 )
-row(
+register(
     CroppedMean,
     lambda: (CroppedMean(1000, 3, budget=_ONE), CroppedMean(1000, 100, budget=_THREE)),
     PanAudit(
@@ -460,7 +460,7 @@ row(
         lambda made, number: {} if made.intrusions else {"t": 1 + number % made.t},
     ),
 )
-row(
+register(
     HeavyFraction,
     lambda: (
         HeavyFraction(1000, 4, budget=_ONE),
@@ -470,7 +470,7 @@ row(
     ),
     PanAudit(_few_heavy, _heavy_asked),
 )
-row(
+register(
     ModularIncidence,
     lambda: (
         ModularIncidence(1000, 4, budget=_ONE),
@@ -479,7 +479,7 @@ row(
     ),
     PanAudit(_few_residues),
 )
-row(
+register(
     Incidence,
     lambda: (Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64)),
     _IncidenceAudit(_few_counts, lambda made, number: {"t": number % (1 + made.parameters["max_count"])}),

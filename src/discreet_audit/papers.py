@@ -49,7 +49,7 @@ from discreet_audit.central import (
     shown_by,
 )
 from discreet_audit.closed_forms import NoiseLaw
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, row, twin
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, register, twin
 from discreet_audit.exact import OutputLaw, ScriptedSource, law_of, neighbouring_streams, ratio_loss, worst_pair
 from discreet_audit.multiparty import (
     Input,
@@ -113,7 +113,7 @@ def noise_for_fewer_counters(mechanism: Any) -> Sequence[Twin]:
 _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 
-row(
+register(
     PrivateMisraGries,
     lambda: (
         PrivateMisraGries(_LARGE, capacity=3),
@@ -121,12 +121,12 @@ row(
     ),
     CounterAudit("misra-gries", zeros=True, shared="hidden"),
 )
-row(
+register(
     TextbookMisraGries,
     lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
     CounterAudit("misra-gries", zeros=False, shared="hidden", literal=threshold_of_algorithm_2),
 )
-row(
+register(
     PrivateSpaceSaving,
     lambda: (
         PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
@@ -137,7 +137,7 @@ row(
     CounterAudit("space-saving", zeros=True, literal=length_of_the_data),
 )
 _merged, _of_users = (CounterAudit(kind, literal=noise_for_fewer_counters) for kind in ("merged", "users"))
-row(
+register(
     GaussianSparseHistogram,
     lambda: (
         GaussianSparseHistogram(_LARGE, capacity=3),
@@ -146,7 +146,7 @@ row(
     ),
     lambda mechanism: _of_users if isinstance(mechanism.unit, User) else _merged,
 )
-row(
+register(
     ChanMisraGries,
     lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
     EntriesAudit(reduces=False),
@@ -302,7 +302,7 @@ def _first(mechanism: Any) -> Any:
 _BUDGET = Budget(8.0, 0.02)
 _EXAMPLE = OracleHeavyHitters(_BUDGET, 50, _ListedOracle, 51, stream_length=400)  # k so large that n/k is not the cut
 
-row(
+register(
     OracleHeavyHitters,
     lambda: (_EXAMPLE, replace(_EXAMPLE, noise="gaussian", stream_length="noisy")),
     OracleAudit(),
@@ -395,7 +395,7 @@ class _Coins(ScriptedSource):
         return taken
 
 
-row(
+register(
     InnerProductCounter,
     lambda: (InnerProductCounter(4, budget=Budget(1.0)),),
     _InnerProductAudit(),
@@ -465,12 +465,12 @@ def _entries_twins(protocol: Any) -> Sequence[Twin]:
     return half_noise(protocol), removed, there
 
 
-row(
+register(
     MergedSketch,
     lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
     additive(3, columns=3),
 )
-row(
+register(
     MergedMisraGries,
     lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
     _EntriesAudit(_entries_laws, _entries_twins, {"capacity": 1}),
@@ -557,7 +557,7 @@ def _log_below(cut: int, scale: float) -> float:
     return math.log1p(-(q**cut) / (1 + q)) if cut >= 1 else (1 - cut) * -1 / scale - math.log1p(q)
 
 
-row(
+register(
     MergedMisraGriesStream,
     lambda: (
         MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, horizon=6, capacity=1),

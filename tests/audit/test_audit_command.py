@@ -3,7 +3,6 @@
 The runs use the system's source; a false alarm has probability below 1e-6.
 """
 
-import dataclasses
 import json
 import re
 from pathlib import Path
@@ -59,10 +58,11 @@ def test_corrections_take_no_mechanisms(discreet):
 def one_row(monkeypatch):
     """The audit with a single row, of `Offset`, of which something is replaced."""
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    case = core.case_of(mechanism)
+    audit = core.audit_of(mechanism)
 
     def replace(made=mechanism, more_twins=()):
-        row = dataclasses.replace(case, examples=lambda: [made], twins=lambda made: [*case.twins(made), *more_twins])
+        changed = core.twin(audit, "", twins=lambda self, made: [*audit.twins(made), *more_twins]).mechanism
+        row = core.AuditCase(Offset, lambda: [made], changed)
         monkeypatch.setattr(core, "cases", lambda: iter([row]))
         return mechanism
 

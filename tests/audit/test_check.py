@@ -26,9 +26,11 @@ def test_every_example_of_every_row_is_run():
     rows = list(core.cases())
     assert core.examples() == [(row, i) for row, case in enumerate(rows) for i in range(len(case.examples()))]
     for case in rows:
-        assert {case.label(made).split(",")[0] for made in case.examples()} == {case.mechanism.__name__}
-        assert case.kinds == KINDS[:-1]
-        assert len(case.twins(case.prepare(case.examples()[0]))) >= 2
+        made = case.examples()[0]
+        audit = case.of(made)
+        assert {case.of(made).label(made).split(",")[0] for made in case.examples()} == {case.mechanism.__name__}
+        assert audit.kinds == KINDS[:-1]
+        assert len(audit.twins(audit.prepare(made))) >= 2
 
 
 def test_a_mechanism_of_ones_own():
@@ -71,10 +73,10 @@ def test_a_broken_mechanism_fails_its_audit():
 
 def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    case = core.case_of(mechanism)
-    twins = *case.twins(mechanism), core.Twin("not broken at all", mechanism)
-    innocent = dataclasses.replace(case, twins=lambda made: twins)
-    monkeypatch.setattr(core, "case_of", lambda made: innocent)
+    audit = core.audit_of(mechanism)
+    twins = *audit.twins(mechanism), core.Twin("not broken at all", mechanism)
+    innocent = twin(audit, "", twins=lambda self, made: twins).mechanism
+    monkeypatch.setattr(core, "audit_of", lambda made: innocent)
     report = check(mechanism)
     assert all(finding.passed for finding in report.findings)
     assert not report.passed
@@ -84,8 +86,8 @@ def test_an_audit_fails_when_a_twin_is_not_noticed(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_a_check_that_looks_at_nothing_fails(kind, monkeypatch):
     mechanism = Offset(dc.Budget(1.0, 1e-3), capacity=3)
-    silent = dataclasses.replace(core.case_of(mechanism), **{kind: lambda made, effort: ()})
-    monkeypatch.setattr(core, "case_of", lambda made: silent)
+    silent = twin(core.audit_of(mechanism), "", **{kind: lambda self, made, effort: ()}).mechanism
+    monkeypatch.setattr(core, "audit_of", lambda made: silent)
     report = check(mechanism)
     assert [(finding.kind, finding.check) for finding in report.findings if not finding.passed] == [
         (kind, "nothing was looked at")

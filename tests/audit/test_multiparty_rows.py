@@ -52,7 +52,7 @@ def test_unusual_configurations(protocol):
 def printed(word, epsilon=1.0):
     """A separation as [MDP] section 3.3 prints it, over 4 items."""
     protocol = Separation("r", dc.Budget(epsilon), 1000, rows=1)
-    twin = next(twin for twin in core.case_of(protocol).twins(protocol) if word in twin.name)
+    twin = next(twin for twin in core.audit_of(protocol).twins(protocol) if word in twin.name)
     return tiny(twin.mechanism, 4, **SMALL_SEPARATION)
 
 

@@ -5,7 +5,7 @@ import pytest
 import discreet as dc
 from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Stream
 from discreet.multiparty.party_seam import LevelProtocol
-from discreet_audit.core import QUICK, case_of
+from discreet_audit.core import QUICK, audit_of
 from discreet_audit.multiparty import HierarchyAudit, StreamAudit
 
 
@@ -33,7 +33,7 @@ def test_the_whole_budget_is_spent_and_no_more(protocol):
 
 
 def twins(protocol):
-    return {twin.name: twin for twin in case_of(protocol).twins(protocol)}
+    return {twin.name: twin for twin in audit_of(protocol).twins(protocol)}
 
 
 @pytest.mark.parametrize(("name", "loss"), [

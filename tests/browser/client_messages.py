@@ -43,6 +43,7 @@ from discreet.errors import DataError, DiscreetError, MessageError
 from discreet.multiparty import HadamardResponse, LocalHashing, LocalSketch, protocol_from_dict
 from discreet.multiparty.party_seam import LocalProtocol
 from discreet_audit.core import Finding
+from discreet_audit.exact import ScriptedSource
 from discreet_audit.statistical import FALSE_ALARM, clopper_pearson, epsilon_lower_bound
 
 __all__ = ["LEAST", "audit_messages"]
@@ -75,11 +76,23 @@ class _Told:
 # ---- the laws --------------------------------------------------------------------------------------------------------
 
 
+class _NoNoise(ScriptedSource):
+    """Draws nothing; every answer is kept."""
+
+    def bernoulli(self, probability: Any, size: Any = None) -> Any:
+        return np.ones(size, np.int64)
+
+
+def without_noise(protocol: LocalProtocol, item: Any, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+    """What reports with these numbers would say about an item if nothing were drawn."""
+    return protocol._randomise(np.repeat(protocol.universe.words([item]), len(numbers)), numbers, _NoNoise())
+
+
 def _noise_of(
     protocol: LocalProtocol, item: Any, numbers: npt.NDArray[np.uint64], values: Any
 ) -> npt.NDArray[np.int64]:
     """What was drawn for each report (of a sketch: a row), by what it says and what it would say without noise."""
-    own = protocol.without_noise(item, numbers).astype(np.int64)
+    own = without_noise(protocol, item, numbers).astype(np.int64)
     away = values.astype(np.int64) - own
     places = _places(protocol)
     noise: npt.NDArray[np.int64] = away if places is None else away % places
@@ -211,7 +224,7 @@ def _loss(protocol: LocalProtocol, number: int, one: _Told, two: _Told) -> float
     first, second = (
         {(own + z) % (_places(protocol) or 2): p for z, p in each.laws[number].items()}
         for each in (one, two)
-        for own in (int(protocol.without_noise(each.item, np.array([number], np.uint64))[0]),)
+        for own in (int(without_noise(protocol, each.item, np.array([number], np.uint64))[0]),)
     )
     losses = [math.log(p / second[v]) if second.get(v) else math.inf for v, p in first.items() if p > 0]
     return max(losses, default=0.0)

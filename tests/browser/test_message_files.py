@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.browser.client_messages import audit_messages, main
+from tests.browser.client_messages import audit_messages, main, without_noise
 
 import discreet as dc
 from discreet.errors import DataError, ParameterError
@@ -75,7 +75,7 @@ def test_counts_are_messages(tmp_path):
         bits = [protocol._pack(protocol.open(protocol.party(9).encode([0]))[0])]
         while len(set(bits)) < 2:
             bits.append(protocol.party(9).encode([0]))
-        own = protocol.without_noise(item, protocol.open(bits[0])[1].numbers)[0]
+        own = without_noise(protocol, item, protocol.open(bits[0])[1].numbers)[0]
         shares = {m.hex(): 73_106 if protocol.open(m)[1].values[0] == own else 26_894 for m in set(bits)}
         lines.append({"item": item, "counts": shares})
     findings = written(tmp_path / "m", protocol, lines)
@@ -95,7 +95,7 @@ def test_an_exact_law_is_compared_exactly(tmp_path):
                 messages[int(protocol.open(message)[1].values[0])] = message
             numbers = protocol.open(message)[1].numbers
             for item in items_of(protocol):
-                own = int(protocol.without_noise(item, numbers)[0])
+                own = int(without_noise(protocol, item, numbers)[0])
                 other = (1 - protocol.keep) / (len(messages) - 1)
                 law = {m.hex(): str(protocol.keep if value == own else other) for value, m in messages.items()}
                 lines.append({"item": item, "law": law})
@@ -168,7 +168,7 @@ def test_messages_of_another_client(capsys, tmp_path):
     for often, code in ((7311, 0), (7700, 1)):
         lines = [{"round": protocol.to_dict()}]
         for item in ("yes", "no"):
-            own = int(protocol.without_noise(item, numbers)[0])
+            own = int(without_noise(protocol, item, numbers)[0])
             lines.append({"item": item, "counts": {by_bit[own]: often, by_bit[1 - own]: 10_000 - often}})
         (tmp_path / "m").write_text("".join(json.dumps(line) + "\n" for line in lines))
         assert main(tmp_path / "m") == code

@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.central import Grid, QuantileChoice
 from discreet.central.quantile_choice import Found
 from discreet_audit.central_questions import choice_law, choice_loss, choice_neighbours
-from discreet_audit.core import case_of
+from discreet_audit.core import cases
 
 
 def spread(found, bins, parts):
@@ -65,14 +65,14 @@ def test_the_law_is_the_one_defined_and_costs_what_it_may(mechanism):
 
 @pytest.mark.parametrize("place", range(5))
 def test_what_is_wrong_on_purpose_costs_more(place):
-    case = case_of(QuantileChoice(dc.Budget(1.0), Grid(0, 3, 3)))
+    (case,) = (case for case in cases() if case.mechanism is QuantileChoice)
     made = case.examples()[place]
     rho = made.budget.rho is not None
     allowed = float(sum(each**2 / 8 if rho else each for each in made.epsilons))
     wrong = {"choices with half the noise", "the epsilon of all levels for each", "both sides look at everything"}
     wrong |= {"the score of a median for every share", "min(q, 1-q) in place of max"}
     pairs = [*choice_neighbours(made, (0, 1, 3, 40) if made.grid.bins < 4 else (0, 2, 40))]
-    for twin in case.twins(made):
+    for twin in case.of(made).twins(made):
         if twin.name in wrong:
             assert any(choice_loss(twin.mechanism, *pair) > allowed * (1 + 1e-6) for pair in pairs), twin.name
 

@@ -132,7 +132,7 @@ REPORTED = [
     ),
     *in_package(
         "multiparty",
-        ("reports.py", "a late report stays last", "for last in range(first, self.count):", "for last in range(first, self.count - 1):", (SHUFFLED,)),
+        ("local_protocol.py", "a late report stays last", "for last in range(first, self.count):", "for last in range(first, self.count - 1):", (SHUFFLED,)),
         ("levels.py", "lists that were cut count as complete", "                    complete = False\n", "                    pass\n",
          ("tests/unit/multiparty/test_hierarchy.py",)),
         ("block_stream.py", "seeded messages of a stream pass for private ones", "        self._seeded |= message.seeded\n", "        pass\n", (MONITOR,)),

@@ -26,7 +26,7 @@ from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import SEED
 from discreet_audit.central_questions import often
-from discreet_audit.core import Audit, Effort, Finding, Twin, case, largest, twin, violations
+from discreet_audit.core import Audit, AuditCase, Effort, Finding, Twin, largest, twin, violations
 from discreet_audit.exact import Divergence, OutputLaw, divergence, neighbouring_streams, release_law
 
 Row = tuple[str, str]
@@ -189,7 +189,7 @@ def _keys_moved(top: GroupedTop, first: Rows, second: Rows) -> int:
     return sum(abs(one[key] - two[key]) for key in {*one, *two})
 
 
-GROUPS = case(
+GROUPS = AuditCase(
     GroupedTop,
     lambda: (
         GroupedTop(Budget(2.0, 0.02)),

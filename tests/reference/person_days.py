@@ -20,7 +20,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Guarantee, User
 from discreet.privacy.spans import Calendar
 from discreet_audit.central_questions import ShiftAudit, shift_finding
-from discreet_audit.core import Effort, Finding, Twin, case, largest, twin, violations
+from discreet_audit.core import AuditCase, Effort, Finding, Twin, largest, twin, violations
 from discreet_audit.exact import ScriptedSource
 
 _ROUNDED = 1.0 + 1e-12
@@ -125,4 +125,4 @@ class _DaysAudit(ShiftAudit):
         )
 
 
-PERSON_DAYS = case(PersonDays, lambda: (PersonDays(Budget(1.0)), PersonDays(Budget.zcdp(0.5))), _DaysAudit())
+PERSON_DAYS = AuditCase(PersonDays, lambda: (PersonDays(Budget(1.0)), PersonDays(Budget.zcdp(0.5))), _DaysAudit())

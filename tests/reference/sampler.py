@@ -27,7 +27,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Unit
 from discreet.published import PrivateSpaceSaving
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary
-from discreet_audit.core import Audit, Effort, Finding, Twin, case, twin
+from discreet_audit.core import Audit, AuditCase, Effort, Finding, Twin, twin
 
 Array = npt.NDArray[np.float64]
 Cumulative = Callable[[Array, float], Array]
@@ -281,4 +281,4 @@ class SamplersAudit(Audit):
         return [Twin(name, Samplers(samplers.name, (broken,)), "statistical") for name, broken in twins]
 
 
-RELEASE_NOISE = case(Samplers, lambda: [Samplers("noise of whole releases", tuple(_releases()))], SamplersAudit())
+RELEASE_NOISE = AuditCase(Samplers, lambda: [Samplers("noise of whole releases", tuple(_releases()))], SamplersAudit())

@@ -33,6 +33,11 @@ CASES = {named(case): case for case in (*core.cases(), *OF_TESTS)}
 QUICKLY = [entry for entry in GOLDEN["configurations"] if entry["quickly"]]
 
 
+def prepared(case):
+    """Every configuration as it is audited, and how."""
+    return [(audit := case.of(made), audit.prepare(made)) for made in case.examples()]
+
+
 def of(name):
     return [entry for entry in GOLDEN["configurations"] if entry["row"] == name]
 
@@ -47,9 +52,9 @@ def test_the_rows_are_those_recorded():
 def test_configurations_checks_and_twins_are_those_recorded(name):
     case = CASES[name]
     found = []
-    for made in map(case.prepare, case.examples()):
-        twins = sorted(twin.name for twin in case.twins(made))
-        found.append((case.label(made), made.guarantee.mechanism, list(case.kinds), twins))
+    for audit, made in prepared(case):
+        twins = sorted(twin.name for twin in audit.twins(made))
+        found.append((audit.label(made), made.guarantee.mechanism, list(audit.kinds), twins))
     assert found == [(entry["label"], entry["claim"], entry["kinds"], sorted(entry["twins"])) for entry in of(name)]
 
 
@@ -61,7 +66,8 @@ def test_configurations_checks_and_twins_are_those_recorded(name):
 )
 def test_the_rows_of_tests_pass_and_their_twins_are_caught(case, place):
     """All others are run by `discreet audit --quick`. Draws are the system's; a false alarm has less than 1e-7."""
-    report = core.audit(case, case.examples()[place], core.QUICK)
+    made = case.examples()[place]
+    report = core.evidence(case.of(made), made, core.QUICK)
     assert report.passed, (report.findings, report.twins)
 
 
@@ -79,11 +85,10 @@ def test_what_was_moved_is_where_it_is_said_to_be():
 @pytest.mark.parametrize("entry", QUICKLY, ids=lambda entry: f"{entry['label']} {entry['place']}")
 def test_figures_are_those_recorded(entry):
     """All that is exact: structure, laws, and runs with equal randomness; to six digits, for other processors."""
-    case = CASES[entry["row"]]
-    made = case.prepare(case.examples()[entry["place"]])
+    audit, made = prepared(CASES[entry["row"]])[entry["place"]]
     found = []
     for kind in ("structure", "exact", "coupled"):
-        for finding in case.checks[kind](made, core.QUICK):
+        for finding in audit.findings(kind, made, core.QUICK):
             found.append([finding.kind, finding.check, finding.quantity, finding.claimed, finding.measured])
     recorded = [figures for figures in entry["figures"] if figures[0] != "statistical"]
     assert [figures[:3] for figures in found] == [figures[:3] for figures in recorded]
@@ -93,17 +98,16 @@ def test_figures_are_those_recorded(entry):
 
 def recorded(name):
     """What tests/golden/audit.json has of a row, a line a configuration; figures are those of a quick audit."""
-    case = CASES[name]
-    for place, made in enumerate(map(case.prepare, case.examples())):
+    for place, (audit, made) in enumerate(prepared(CASES[name])):
         figures = [
             [found.kind, found.check, found.quantity, found.claimed, None if kind == "statistical" else found.measured]
-            for kind in case.kinds
-            for found in case.checks[kind](made, core.QUICK)
+            for kind in audit.kinds
+            for found in audit.findings(kind, made, core.QUICK)
         ]
-        label, claim = case.label(made), made.guarantee.mechanism
+        label, claim = audit.label(made), made.guarantee.mechanism
         yield {
-            **{"row": name, "place": place, "label": label, "claim": claim, "kinds": [*case.kinds], "quickly": True},
-            **{"twins": [twin.name for twin in case.twins(made)], "figures": figures},
+            **{"row": name, "place": place, "label": label, "claim": claim, "kinds": [*audit.kinds], "quickly": True},
+            **{"twins": [twin.name for twin in audit.twins(made)], "figures": figures},
         }
 
 

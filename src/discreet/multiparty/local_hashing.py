@@ -15,8 +15,7 @@ from discreet import _native
 from discreet.events.universe import Words
 from discreet.multiparty._base import known
 from discreet.multiparty.estimates import Numbers
-from discreet.multiparty.local_protocol import LocalProtocol, all_of
-from discreet.multiparty.reports import Reports
+from discreet.multiparty.local_protocol import LocalProtocol, Reports, all_of
 from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability

@@ -15,9 +15,8 @@ from discreet.errors import ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import known
 from discreet.multiparty.estimates import Numbers, most_of
-from discreet.multiparty.local_protocol import LocalProtocol, all_of
+from discreet.multiparty.local_protocol import LocalProtocol, Reports, all_of
 from discreet.multiparty.party_sketches import laplace_variance, noise_reach, read_cells
-from discreet.multiparty.reports import Reports
 from discreet.multiparty.wire import Heard
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number

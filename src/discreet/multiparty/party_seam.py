@@ -7,8 +7,7 @@ Every `Protocol` is a frozen dataclass of public parameters (`dataclasses.replac
     epsilon, scale, keep, cut, ...               its numbers, as properties: what it claims, and what it draws with
     aggregator()                                 what is estimated from messages
 
-A `LocalProtocol` has `without_noise(item, numbers)`, what reports would say if nothing were drawn, and `written`, the
-only bytes that say what given reports say.
+A `LocalProtocol` has `written`, the only bytes that say what given reports say.
 
 With a source that draws no noise, or every branch in turn, `party` gives the law of a message for given items, and
 `open` says what differs for others. `Separation` also has its two steps by themselves: `choose`, the heavy items, and
@@ -24,9 +23,8 @@ from __future__ import annotations
 from discreet.multiparty._base import Party, Protocol
 from discreet.multiparty.block_stream import BlockStream
 from discreet.multiparty.hierarchy import LevelProtocol
-from discreet.multiparty.local_protocol import LocalProtocol
+from discreet.multiparty.local_protocol import LocalProtocol, Reports
 from discreet.multiparty.packets import Packet
-from discreet.multiparty.reports import Reports
 from discreet.multiparty.stream_party import StreamParty
 from discreet.multiparty.wire import Message, pack_parts, unpack_parts
 

@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet.errors import CorruptStateError, DataError, MessageError, ParameterError
 from discreet.multiparty import HadamardResponse, Hierarchy, LocalHashing, LocalSketch, protocol_from_dict
-from discreet.multiparty.reports import Reports, _Box
+from discreet.multiparty.local_protocol import Reports, _Box
 
 BUDGET = dc.Budget(4.0)
 KINDS = pytest.mark.parametrize("kind", [HadamardResponse, LocalHashing, LocalSketch])
