@@ -43,7 +43,7 @@ faults: $(VENV)/.dev
 	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
 
 # More than one host: what the package does with servers of other programs, each started by the tests. What is missing is
-# installed where it may be. One suite of the ledger for all its stores: here it runs on the others.
+# installed where it may be. One suite of the ledger for all its stores, with every race, kill and fault: here on the others.
 hosts: $(VENV)/.hosts
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get -q update && apt-get -qy install postgresql; }
 	for needed in nginx:nginx-light promtool:prometheus openssl:openssl systemd-analyze:systemd; do command -v $${needed%%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${needed%%:*} >/dev/null || { apt-get -q update && apt-get -qy install --no-install-recommends $${needed##*:}; }; done
@@ -51,7 +51,7 @@ hosts: $(VENV)/.hosts
 	PATH=$$PATH:/usr/sbin command -v nats-server >/dev/null || { apt-get -q update && apt-get -qy install nats-server; }
 	command -v npm >/dev/null || { apt-get -q update && apt-get -qy install npm; }
 	test -x build/azurite/node_modules/.bin/azurite-blob || npm install --silent --no-audit --prefix build/azurite azurite
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m hosts tests/hosts tests/unit/privacy tests/e2e/test_ledger_processes.py
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m hosts tests/hosts tests/unit/privacy tests/e2e tests/faults tests/service
 
 # The client of clients/js in Node, against Python. Where there is none and it may be installed, it is.
 browser: $(VENV)/.dev

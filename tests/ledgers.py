@@ -13,7 +13,7 @@ def new_ledger(request, tmp_path, monkeypatch):
     if request.param == "sqlite":
         names = itertools.count()
         return lambda: tmp_path / f"budgets{next(names) or ''}.sqlite"
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "seen"))
     return request.getfixturevalue("postgres").database
 
 

@@ -5,14 +5,14 @@ import os
 import random
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+from tests.ledgers import connected
 
 import discreet as dc
 
@@ -21,12 +21,12 @@ OUR_MAIN = re.compile(r"discreet[/\\]cli[/\\]app\.py.*, in main\b")  # a frame i
 
 
 @pytest.fixture
-def paid(tmp_path):
-    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+def paid(tmp_path, ledger_path):
+    ledger = dc.Ledger(ledger_path)
     ledger.grant("rows", dc.Budget(1000.0, 1e-3))
     (tmp_path / "rows.txt").write_text("".join(f"{i}\na\n" for i in range(500_000)))
     (tmp_path / "out").mkdir()
-    return ledger, [tmp_path / "rows.txt", *BUDGET, "--ledger", tmp_path / "ledger.sqlite", "--account", "rows"]
+    return ledger, [tmp_path / "rows.txt", *BUDGET, "--ledger", ledger_path, "--account", "rows"]
 
 
 def kinds(ledger):
@@ -82,18 +82,19 @@ def test_ended_at_random_moments(command, spawn, paid, rounds, tmp_path, number)
 @contextmanager
 def writer_of(ledger):
     """Nobody else writes to the ledger meanwhile; they may read."""
-    with closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with connected(ledger) as connection:
+        connection.execute("BEGIN" if "://" in str(ledger) else "BEGIN IMMEDIATE")
+        connection.execute("UPDATE balances SET body = body WHERE account = ''")
         yield
         connection.execute("ROLLBACK")
 
 
-def test_a_release_that_was_killed_is_had_by_its_charge_id(command, spawn, paid, run, tmp_path):
+def test_a_release_that_was_killed_is_had_by_its_charge_id(command, spawn, paid, run, ledger_path):
     """The id is on standard error before the charge is made: kill -9 right then, and start again with it."""
     ledger, options = paid
     for number in range(3):
         # One of them is killed for certain before it can charge: the ledger is not to be written to.
-        with writer_of(tmp_path / "ledger.sqlite") if number == 0 else nullcontext():
+        with writer_of(ledger_path) if number == 0 else nullcontext():
             process = spawn(
                 [*command, "top", *options, "--format", "json"],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

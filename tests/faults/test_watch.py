@@ -211,18 +211,19 @@ def test_memory_does_not_grow_with_a_tick_or_a_line(command, tmp_path):
     assert used[1] - used[0] < 60, used
 
 
-def test_killed_at_random_moments(rounds, tmp_path):
+def test_killed_at_random_moments(rounds, tmp_path, new_ledger):
     """Every printed tick is printed the same each time, none is missing, no row counts twice, one charge."""
     horizon, total = 25, 0
     for seed in range(rounds(1, 2)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         (folder / "rows.txt").write_text("".join(f"{'ab'[i % 2]}\n" for i in range(10 * horizon)))
-        ledger = dc.Ledger(folder / "ledger.sqlite")
+        place = new_ledger()
+        ledger = dc.Ledger(place)
         ledger.grant("rows", dc.Budget(400.0, 1e-2))
         script = Path(__file__).with_name("watch_until_killed.py")
         done = subprocess.run(
-            [sys.executable, script, folder, str(horizon), str(seed)],
+            [sys.executable, script, folder, place, str(horizon), str(seed)],
             capture_output=True, text=True, check=False, timeout=240,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -40,10 +40,10 @@ def kill_after(lines: int) -> None:
     sys.settrace(count)
 
 
-def child(folder: Path, horizon: int) -> None:
+def child(folder: Path, ledger: str, horizon: int) -> None:
     out = os.open(folder / "out.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     reader = Growing(str(folder / "rows.txt"), "text", None, None, needs_items=True)
-    payer = Ledger(folder / "ledger.sqlite").account("rows")
+    payer = Ledger(ledger).account("rows")
     with locked(folder / "state") as kept:
         watcher = Watcher.open(kept, TopItems(horizon, 16), BUDGET, payer, reader, Rule(rows=10))
         for result in watcher.releases(once=True):
@@ -52,7 +52,7 @@ def child(folder: Path, horizon: int) -> None:
 
 
 def main() -> None:
-    folder, horizon, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, ledger, horizon, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     chance = random.Random(seed)
     # What a child would import, and the tables it would make, before it gets anywhere.
     warm = HeavyHitters(horizon, BUDGET, 16)
@@ -69,7 +69,7 @@ def main() -> None:
             try:
                 if by_line:
                     kill_after(int(patience * 5 * LINES_OF_A_TICK))
-                child(folder, horizon)
+                child(folder, ledger, horizon)
                 status = 0
             finally:
                 os._exit(status)

@@ -62,6 +62,9 @@ class Behind:
         self.port, inner = free_port(), free_port()
         (folder / "streams.toml").write_text(STREAMS)
         self.log = folder / "service.log"
+        made = ["service", "token", "--data", "data", "--scope"]  # before it runs: then it knows them from its start
+        self.tokens = {scope: run(command, *made, scope, cwd=folder).stdout.strip() for scope in ("admin", "ingest")}
+        assert all(self.tokens.values())
         words = ["service", "run", "streams.toml", "--data", "data", "--port", inner, "--log", "json"]
         with self.log.open("wb") as log:
             self.service = spawn([command, *words], cwd=folder, stderr=log)
@@ -87,8 +90,6 @@ class Behind:
         assert checked.returncode == 0, checked.stderr
         spawn([nginx, *arguments])
         self.trust = ssl.create_default_context(cafile=str(certificate))
-        made = ["service", "token", "--data", "data", "--scope"]
-        self.tokens = {scope: run(command, *made, scope, cwd=folder).stdout.strip() for scope in ("admin", "ingest")}
         until = time.monotonic() + 30
         while self._status() != 200:
             assert time.monotonic() < until, self.log.read_text()

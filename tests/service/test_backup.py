@@ -21,24 +21,23 @@ ALONE = {"visits": STREAMS["visits"]}
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Any:
-    made = Running(tmp_path / "data", ALONE, ledger=str(tmp_path / "shared.sqlite")).start()
+def running(tmp_path: Path, ledger_path: Path | str) -> Any:
+    made = Running(tmp_path / "data", ALONE, ledger=str(ledger_path)).start()
     made.send("visits", [{}] * 5)
     made.pass_ticks()
     yield made
     made.stop()
 
 
-def test_a_restored_folder_goes_on_with_what_waited(running: Any, tmp_path: Path) -> None:
+def test_a_restored_folder_goes_on_with_what_waited(running: Any, tmp_path: Path, ledger_path: Any) -> None:
     """A batch that was acknowledged before the backup counts in the next tick."""
     running.send("visits", [{}] * 7)
-    ledger = tmp_path / "shared.sqlite"
-    assert backup(running.folder, tmp_path / "copy", ledger) == []
+    assert backup(running.folder, tmp_path / "copy", ledger_path) == []
     with pytest.raises(dc.ParameterError, match="never replaces"):
-        backup(running.folder, tmp_path / "copy", ledger)
+        backup(running.folder, tmp_path / "copy", ledger_path)
     restore(tmp_path / "copy", tmp_path / "new")
     assert not (tmp_path / "new" / "ledger.sqlite").exists()
-    second = Service(running.configuration, tmp_path / "new", running.clock, ledger, take_over=True)
+    second = Service(running.configuration, tmp_path / "new", running.clock, ledger_path, take_over=True)
     running.clock.now += 60
     second.catch_up()
     latest = second.streams["visits"].latest
@@ -47,21 +46,20 @@ def test_a_restored_folder_goes_on_with_what_waited(running: Any, tmp_path: Path
     second.stop()
 
 
-def test_a_backup_that_is_behind_the_ledger_is_refused(running: Any, tmp_path: Path) -> None:
-    ledger = tmp_path / "shared.sqlite"
-    backup(running.folder, tmp_path / "copy", ledger)
+def test_a_backup_that_is_behind_the_ledger_is_refused(running: Any, tmp_path: Path, ledger_path: Any) -> None:
+    backup(running.folder, tmp_path / "copy", ledger_path)
     running.pass_ticks()
     restore(tmp_path / "copy", tmp_path / "new")
     with pytest.raises(OldStateError, match="is at step 1, and step 2 was published"):
-        Service(running.configuration, tmp_path / "new", running.clock, ledger, take_over=True)
+        Service(running.configuration, tmp_path / "new", running.clock, ledger_path, take_over=True)
     with pytest.raises(dc.ParameterError, match="a new folder"):
         restore(tmp_path / "copy", tmp_path / "new")
 
 
-def test_a_lost_ledger_is_put_back_when_that_is_said(running: Any, tmp_path: Path) -> None:
-    backup(running.folder, tmp_path / "copy", tmp_path / "shared.sqlite")
+def test_a_lost_ledger_is_put_back_when_that_is_said(running: Any, tmp_path: Path, ledger_path: Any) -> None:
+    backup(running.folder, tmp_path / "copy", ledger_path)
     restore(tmp_path / "copy", tmp_path / "new", ledger_too=True)
-    assert dc.Ledger(tmp_path / "new" / "ledger.sqlite").history() == dc.Ledger(tmp_path / "shared.sqlite").history()
+    assert dc.Ledger(tmp_path / "new" / "ledger.sqlite").history() == dc.Ledger(ledger_path).history()
     (tmp_path / "copy" / "ledger.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(dc.ParameterError, match="is damaged"):
         restore(tmp_path / "copy", tmp_path / "another")
@@ -75,7 +73,7 @@ def test_pan_streams_are_left_out(tmp_path: Path) -> None:
     made.stop()
 
 
-def test_backups_of_a_busy_service_are_of_one_moment(running: Any, tmp_path: Path) -> None:
+def test_backups_of_a_busy_service_are_of_one_moment(running: Any, tmp_path: Path, ledger_path: Any) -> None:
     """Ten while ticks are published: each has the state that its store names, and goes on."""
     over = threading.Event()
 
@@ -87,7 +85,7 @@ def test_backups_of_a_busy_service_are_of_one_moment(running: Any, tmp_path: Pat
     thread.start()
     try:
         for number in range(10):
-            backup(running.folder, tmp_path / f"copy{number}", tmp_path / "shared.sqlite")
+            backup(running.folder, tmp_path / f"copy{number}", ledger_path)
     finally:
         over.set()
         thread.join()
@@ -106,8 +104,8 @@ def test_backups_of_a_busy_service_are_of_one_moment(running: Any, tmp_path: Pat
         service.stop()
 
 
-def test_by_command(running: Any, tmp_path: Path, discreet: Any) -> None:
-    place = ["--data", running.folder, "--ledger", tmp_path / "shared.sqlite"]
+def test_by_command(running: Any, tmp_path: Path, ledger_path: Any, discreet: Any) -> None:
+    place = ["--data", running.folder, "--ledger", ledger_path]
     done = discreet("service", "backup", *place, "--output", tmp_path / "copy")
     assert done.returncode == 0, done.stderr
     assert discreet("service", "backup", *place, "--output", tmp_path / "copy").returncode == 2

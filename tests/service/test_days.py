@@ -62,13 +62,13 @@ def by_day(running: Running, name: str = "people") -> dict[str, list[dict[str, A
 
 
 def charges(running: Running, name: str = "people") -> list[str]:
-    ledger = dc.Ledger(running.folder / "ledger.sqlite")
+    ledger = dc.Ledger(running.configuration.ledger or running.folder / "ledger.sqlite")
     return [str(event.charge_id) for event in ledger.account(name).history() if event.kind == "charge"]
 
 
 def check_all_is_there_once(running: Running) -> None:
     """Ticks without a gap, each in the ledger once; days with all their ticks but the first and the last."""
-    ledger = dc.Ledger(running.folder / "ledger.sqlite")
+    ledger = dc.Ledger(running.configuration.ledger or running.folder / "ledger.sqlite")
     for name, stream in running.service.streams.items():
         assert [release["tick"] for release in published(running, name)] == list(range(1, stream.tick + 1))
         days = by_day(running, name)
@@ -134,11 +134,12 @@ def test_a_day_has_the_ticks_that_it_has(tmp_path: Path, day: str, ticks: int) -
     running.stop()
 
 
-def test_killed_across_midnight(tmp_path: Path) -> None:
+def test_killed_across_midnight(tmp_path: Path, ledger_path: Any) -> None:
     """At each point of the order of a tick and of the new run: what came is counted in its day, once."""
     from discreet.service.store import Store
 
-    running = started(tmp_path / "data", "2026-11-16T22:10:00", {"people": PEOPLE, "views": STREAMS["views"]})
+    streams = {"people": PEOPLE, "views": STREAMS["views"]}
+    running = started(tmp_path / "data", "2026-11-16T22:10:00", streams, ledger=str(ledger_path))
     visit(running, *map(str, range(50)))
 
     class Killed(BaseException):

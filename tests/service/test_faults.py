@@ -92,10 +92,10 @@ def free_port() -> int:
 class Place:
     """A service that can be started and killed, and a token for it."""
 
-    def __init__(self, folder: Path, launcher: Any) -> None:
-        self.folder = folder / "data"
+    def __init__(self, folder: Path, launcher: Any, ledger: Path | str) -> None:
+        self.folder, self.ledger = folder / "data", ledger
         self.file = folder / "streams.toml"
-        self.file.write_text(STREAMS)
+        self.file.write_text(f'{STREAMS}\n[service]\nledger = "{ledger}"\n')
         self.port = free_port()
         self._launcher = launcher
         self.pid = 0
@@ -164,7 +164,7 @@ class Place:
 
     def check_ticks(self) -> None:
         """Every tick is there once, and the ledger has drawn as many."""
-        store, ledger = Store(self.folder), dc.Ledger(self.folder / "ledger.sqlite")
+        store, ledger = Store(self.folder), dc.Ledger(self.ledger)
         for name in NAMES:
             ticks = [json.loads(text)["tick"] for text in store.releases(name, 0, 2**40)]
             assert ticks == list(range(1, len(ticks) + 1)), name
@@ -195,8 +195,8 @@ def launcher() -> Iterator[Any]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, launcher: Any) -> Iterator[Place]:
-    made = Place(tmp_path, launcher)
+def place(tmp_path: Path, launcher: Any, ledger_path: Path | str) -> Iterator[Place]:
+    made = Place(tmp_path, launcher, ledger_path)
     yield made
     if made.pid:
         made.kill()

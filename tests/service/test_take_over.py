@@ -33,9 +33,9 @@ def steps_of(ledger: Path | str, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Any:
+def copied(tmp_path: Path, ledger_path: Path | str) -> Any:
     """A service after one tick, and its folder as a standby has it: the ledger is elsewhere."""
-    ledger = str(tmp_path / "shared.sqlite")
+    ledger = str(ledger_path)
     first = Running(tmp_path / "data", VISITS, ledger=ledger).start()
     first.send("visits", [{}] * 5)
     first.pass_ticks()
@@ -93,14 +93,14 @@ delta = 1e-6
 public = true
 
 [service]
-ledger = "shared.sqlite"
+ledger = "%s"
 """
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one folder", "a copy"])
-def test_two_processes(tmp_path: Path, spawn: Any, shared: bool) -> None:
+def test_two_processes(tmp_path: Path, spawn: Any, ledger_path: Any, shared: bool) -> None:
     """The first is stopped, the second takes over, the first wakes up: it ends, and every tick has one version."""
-    (tmp_path / "streams.toml").write_text(TOML)
+    (tmp_path / "streams.toml").write_text(TOML % ledger_path)
 
     def start(folder: str, *more: str) -> Any:
         run = [sys.executable, "-c", "import discreet.cli; discreet.cli.main()", "service", "run"]
@@ -111,7 +111,7 @@ def test_two_processes(tmp_path: Path, spawn: Any, shared: bool) -> None:
 
     def wait_for(ticks: int) -> None:
         until = time.monotonic() + 60
-        while len(steps_of(tmp_path / "shared.sqlite", "visits")) < ticks:
+        while len(steps_of(ledger_path, "visits")) < ticks:
             assert time.monotonic() < until
             time.sleep(0.1)
 
@@ -128,7 +128,7 @@ def test_two_processes(tmp_path: Path, spawn: Any, shared: bool) -> None:
         assert second.poll() is None
     first.send_signal(signal.SIGCONT)
     assert first.wait(timeout=60) == 1
-    known = len(steps_of(tmp_path / "shared.sqlite", "visits"))
+    known = len(steps_of(ledger_path, "visits"))
     wait_for(known + 2)
     second.send_signal(signal.SIGTERM)
     assert second.wait(timeout=60) == 0
@@ -136,7 +136,7 @@ def test_two_processes(tmp_path: Path, spawn: Any, shared: bool) -> None:
     published = [json.loads(text)["tick"] for text in store.releases("visits", 0, 10**6)]
     store.close()
     assert published == list(range(1, len(published) + 1))
-    assert len(steps_of(tmp_path / "shared.sqlite", "visits")) == len(published)
+    assert len(steps_of(ledger_path, "visits")) == len(published)
     if not shared:  # the service manager starts the old one again
         again = start("data")
         assert again.wait(timeout=60) == 1

@@ -2,7 +2,7 @@
 
     s3://bucket/logs/*.parquet    gs://bucket/logs/a.csv    abfs://container@account.dfs.core.windows.net/a.csv
 
-The stores are those of pyarrow (docs/adr/0013-object-stores.md), credentials are found as everywhere (environment,
+The stores are those of pyarrow (docs/adr/0014-object-stores.md), credentials are found as everywhere (environment,
 configuration files, the machine's role), and no message has any. A range that was not read is asked for again; where
 that does not help, or the file was replaced meanwhile, nothing has been charged: a release pays when all is read.
 """

@@ -1,7 +1,7 @@
 """A ledger of many hosts: its rows in PostgreSQL, append-only, in the schema `discreet` of a database.
 
 One lock: every event carries the digest of the one before, so writers have to take turns whatever the database offers.
-A transaction that writes first locks the row of the log's head, and reads everything after that (docs/adr/0013). The
+A transaction that writes first locks the row of the log's head, and reads everything after that (docs/adr/0013-*). The
 lock is let go when the transaction has ended on the server, not when its client has gone: a host that was cut off
 holds others up until the server ends its transaction, for half of the time that the others wait.
 
