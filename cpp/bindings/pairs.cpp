@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <optional>
 
@@ -58,6 +59,36 @@ void bind_pairs(nb::module_& m) {
             return as_bytes(without_gil([&] { return self.discovery(most_items, keys.data()); }));
           },
           nb::arg("most_items"), nb::arg("keys"), "For every item the sum of its people's weights (int64).")
+      .def(
+          "aimed",
+          [](const Pairs& self, uint64_t most_items, In<uint64_t> keys, In<int32_t> index, In<int64_t> weights) {
+            if (keys.size() < self.items()) throw ParameterError("every item needs a key");
+            if (most_items < 1 || most_items > 1 << 20) throw ParameterError("most_items must be in [1, 2**20]");
+            check(self, index, weights.size());
+            return as_bytes(without_gil([&] {
+              return self.aimed(most_items, keys.data(), index.data(), weights.data(), weights.size());
+            }));
+          },
+          nb::arg("most_items"), nb::arg("keys"), nb::arg("index"), nb::arg("weights"),
+          "The sums of scaled vectors of weights, over the items that take part in discovery (int64).")
+      .def(
+          "holdings",
+          [](const Pairs& self, In<int32_t> index) {
+            check(self, index, size_t{1} << 31);
+            const auto [sizes, held] = without_gil([&] { return self.holdings(index.data()); });
+            return std::pair(as_bytes(sizes), as_bytes(held));
+          },
+          nb::arg("index"), "How many chosen items people have, and which, person by person (int64).")
+      .def(
+          "votes",
+          [](const Pairs& self, int64_t vote, int64_t most, std::optional<In<int64_t>> rows) {
+            if (vote < 1 || most < 1 || vote > (int64_t{1} << 62) / most) throw ParameterError("votes below 2**62");
+            if (self.entry_kind() == Pairs::Entry::present) throw ParameterError("votes are shared by rows");
+            if (rows && rows->size() < self.people()) throw ParameterError("every person needs a number of rows");
+            return as_bytes(without_gil([&] { return self.votes(vote, most, rows ? rows->data() : nullptr); }));
+          },
+          nb::arg("vote"), nb::arg("most"), nb::arg("rows").none() = nb::none(),
+          "For every item the sum of what people's rows have, who share `most` votes (int64).")
       .def(
           "lengths",
           [](const Pairs& self, In<int32_t> index, In<int64_t> weights) {

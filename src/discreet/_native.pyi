@@ -424,6 +424,21 @@ class Pairs:
     def discovery(self, most_items: int, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
         """For every item the sum of its people's weights (int64)."""
 
+    def aimed(self, most_items: int, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
+        """
+        The sums of scaled vectors of weights, over the items that take part in discovery (int64).
+        """
+
+    def holdings(self, index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[bytes, bytes]:
+        """
+        How many chosen items people have, and which, person by person (int64).
+        """
+
+    def votes(self, vote: int, most: int, rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> bytes:
+        """
+        For every item the sum of what people's rows have, who share `most` votes (int64).
+        """
+
     def lengths(self, index: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
         """The squared lengths of people's vectors that are not zero (float64)."""
 

@@ -406,6 +406,8 @@ KERNELS = [
     kernel("counters/space_saving.hpp", "the least recent of the smallest is evicted", "return last_[a] < last_[b];", "return last_[a] > last_[b];", SKETCHES),
     kernel("counters/user_misra_gries.hpp", "repeats of a user count", "} else if (user_[p] != users_) {", "} else if (true) {", SKETCHES),
     kernel("counters/user_misra_gries.hpp", "one decrement too late", "if (size_ > capacity_) decrement_all();", "if (size_ > capacity_ + 1) decrement_all();", SKETCHES),
+    kernel("counters/pairs.hpp", "a person has one item too many", "choice.resize(most_items);", "choice.resize(most_items + 1);", "tests/unit/central/test_people.py", "tests/unit/engines/test_people_in_duckdb.py", "tests/unit/engines/test_same_release.py"),
+    kernel("counters/pairs.hpp", "votes are shared by fewer rows", "shared = std::max(n, most);", "shared = std::max(n - 1, most);", "tests/unit/test_quantiles.py"),
     kernel("noise/samplers.hpp", "rounding slack reversed", "if (high + slack <= sum) return Verdict::yes;", "if (high <= sum + slack) return Verdict::yes;", WORDS),
     kernel("noise/samplers.hpp", "the block below is taken at its bound", "if (word + 1 >= bounds_[block]) {", "if (word >= bounds_[block]) {", WORDS),
     kernel("noise/random_source.hpp", "used words stay in memory", "buffer_[position_++] = 0;", "position_++;", "tests/unit/noise/test_random_source.py"),

@@ -167,8 +167,6 @@ EVERYWHERE = [
         ("duck_people.py", "vectors are scaled to the shorter length", "greatest(sqrt(q::DOUBLE),", "least(sqrt(q::DOUBLE),", (DUCK, SAME)),
         ("duck_people.py", "a person is cut where a batch ends", "start = int(np.searchsorted(people, people[-1])) if len(people) else 0", "start = len(people)", (DUCK, "tests/unit/engines/test_pairs.py")),
         ("duck_people.py", "the choice of items has no fresh key", "hash(i, {secrets.randbits(62)})", "hash(i, 1)", (DUCK,)),
-        ("exact_people.py", "a person has one item too many in the second look", "order = order[rank < most_items]", "order = order[rank <= most_items]", (PEOPLE, DUCK, SAME)),
-        ("exact_people.py", "people with too many items give twice", "return everybody - sums(present_pairs([many], self._threads)) + sums", "return everybody + sums", (PEOPLE, DUCK, SAME)),
         ("exact_people.py", "the limit of memory is not looked at", "fits = each * count + users.bytes + items.bytes <= room", "fits = True", (DUCK,)),
         ("numbers.py", "rows without a value keep the one before", "who, what, steps = who.filter(~missing), what.filter(~missing), steps[~missing]", "steps = np.where(missing, 0, steps)", (DUCK,)),
         ("group_sums.py", "the last batch alone counts", "sums[:, part] += np.rint(more)", "sums[:, part] = np.rint(more)", (SUMS, "tests/exhaustive/test_moments_exhaustive.py")),

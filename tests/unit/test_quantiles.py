@@ -15,8 +15,9 @@ import pytest
 from tests.commands import run_here
 
 import discreet as dc
+from discreet import _native
 from discreet.central import Grid, QuantileChoice, QuantileTree, StepGrid
-from discreet.central._quantiles import VOTE, votes_of
+from discreet.central._quantiles import VOTE
 from discreet.central._tree import RangeTree, best_tree
 from discreet.central.quantile_choice import Found
 from discreet.engines.amounts import Amounts
@@ -78,7 +79,11 @@ def test_votes_of_one_with_very_many_rows_are_exact():
 def test_votes_are_rounded_down_and_never_wrap(rows, m):
     times = sorted({1, rows // 3 + 1, rows})
     expected = [VOTE * m * part // max(rows, m) for part in times]
-    assert votes_of(np.array(times), np.full(len(times), rows), m).tolist() == expected
+    pairs = _native.Pairs(_native.Pairs.Entry.sums, 2, 1, 1)
+    places = np.arange(len(times), dtype=np.int32)
+    pairs.add(np.zeros(len(times), np.int32), places, np.array(times, np.int64))
+    pairs.group()
+    assert np.frombuffer(pairs.votes(VOTE, m, np.array([rows])), np.int64).tolist() == expected
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet import _native
 from discreet.central._additive import A_PERSON
 from discreet.central._tree import RangeTree
 from discreet.central.quantile_grid import Bound, Grid, StepGrid
 from discreet.errors import ParameterError
+from discreet.events.ahead import available_cores
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.calibration.tails import weighted_sum_reach
@@ -23,7 +25,7 @@ from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease, QuantileRow
 
-__all__ = ["VOTE", "QuantileMechanism", "votes_of"]
+__all__ = ["VOTE", "QuantileMechanism", "votes_in"]
 
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -184,18 +186,25 @@ class QuantileMechanism:
         return QuantileRelease(tuple(rows), guarantee, *told)
 
 
-def votes_of(times: Counts, rows: Counts, m: int) -> Counts:
-    """What `times` of a person's `rows` have: VOTE min(1, m/rows) each, rounded down in all.
+def votes_in(
+    places: npt.NDArray[Any], people: npt.NDArray[Any], rows: Counts | None, m: int, places_in_all: int
+) -> Counts:
+    """What people's rows have in every place: VOTE min(1, m/rows) each, rounded down for a person's rows in one place.
 
-    So a person's votes never add up to more than m. VOTE m times may have more than 63 bits; with VOTE m = q rows + r
-    it is q times + r times/rows, whose parts do not where a person has fewer than 2^31 rows.
+    So a person's votes never add up to more than m.
+
+    Args:
+        places: That of each row, below 2^31.
+        people: Whose row it is, a number from 0 on.
+        rows: How many rows each person has in all; None where all of them are here.
+        m: How many votes the rows of a person share.
+        places_in_all: How many there may be.
     """
-    shared = np.maximum(rows, m)
-    if len(rows) and int(rows.max()) >= 2**31:
-        each = zip(times.tolist(), shared.tolist(), strict=True)
-        return np.array([VOTE * m * part // whole for part, whole in each], np.int64)
-    q, r = np.divmod(VOTE * m, shared)
-    return q * times + r * times // shared
+    pairs = _native.Pairs(_native.Pairs.Entry.times, 2, 1, available_cores())
+    pairs.add(people.astype(np.int32, copy=False), places.astype(np.int32, copy=False))
+    pairs.group()
+    found = np.frombuffer(pairs.votes(VOTE, m, None if rows is None else rows.astype(np.int64, copy=False)), np.int64)
+    return np.concatenate([found, np.zeros(places_in_all - len(found), np.int64)])
 
 
 def _shares(given: Any) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._quantiles import Counts, QuantileMechanism, votes_of
+from discreet.central._quantiles import Counts, QuantileMechanism, votes_in
 from discreet.central._tree import RangeTree, best_tree
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError
@@ -250,14 +250,8 @@ class QuantileChoice(QuantileMechanism):
         if self.grid.bins > MOST_BINS:
             bins, place = np.unique(places.astype(np.int64), return_inverse=True)
         else:  # which can be listed, and need not be sorted
-            there = np.bincount(places, minlength=self.grid.bins) > 0
-            bins, place = np.flatnonzero(there), (np.cumsum(there) - 1)[places]
-        every = np.sort(people.astype(np.int64) * len(bins) + place)
-        starts = np.flatnonzero(np.diff(every, prepend=-1))
-        pairs, times = every[starts], np.diff(starts, append=len(every))
-        owner, place = np.divmod(pairs, len(bins))
-        masses = np.zeros(len(bins), np.int64)
-        np.add.at(masses, place, votes_of(times, (np.bincount(people) if rows is None else rows)[owner], self.max_rows))
+            bins, place = np.arange(self.grid.bins), places
+        masses = votes_in(place, people, rows, self.max_rows, len(bins))
         return Found(bins[masses > 0], masses[masses > 0])
 
     # ---- what is random ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._quantiles import Counts, QuantileMechanism, votes_of
+from discreet.central._quantiles import Counts, QuantileMechanism, votes_in
 from discreet.central._tree import RangeTree, best_tree
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError
@@ -75,13 +75,9 @@ class QuantileTree(QuantileMechanism):
         bins = self.grid.bins
         if self.max_rows is None:
             return np.bincount(places, minlength=bins).astype(np.int64)
-        counts = np.zeros(bins, np.int64)
-        if people is None or not len(places):
-            return counts
-        pairs, times = np.unique(people.astype(np.int64) * bins + places, return_counts=True)
-        owner, place = np.divmod(pairs, bins)
-        np.add.at(counts, place, votes_of(times, (np.bincount(people) if rows is None else rows)[owner], self.max_rows))
-        return counts
+        if people is None:
+            return np.zeros(bins, np.int64)
+        return votes_in(places, people, rows, self.max_rows, bins)
 
     def nodes(self, counts: Counts) -> Counts:
         """The counts of all nodes of the tree. NOT private: what gets the noise."""

@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 
 from discreet import _native
 from discreet.engines._spark_tasks import Batches, Reading, read_items, reporting, row_of, written
-from discreet.engines.exact_people import present_pairs, taking_part
 from discreet.engines.numbers import Numbers, numbered
 from discreet.errors import DataError
 from discreet.events.assembly import Rows
-from discreet.summaries.people import LENGTH, Counts, ValueRange, by_person
+from discreet.summaries.people import LENGTH, Counts, ValueRange
 
 __all__ = ["CROWD", "AimWeights", "FindHoldings", "FindLengths", "FindSums", "FindWeights", "HoldCrowds"]
 
@@ -152,13 +151,13 @@ class AimWeights:
     least: int
 
     def __call__(self, batches: Batches) -> Batches:
-        for users, items, _, names in _read(batches):
+        for pairs, names in _looks(batches, 1):
             numbers = Numbers("items", seed=self.key)
             numbers.numbers(names)
-            pairs = present_pairs([taking_part(users, items, numbers.hashes(), self.most_items)], 1)
             found = np.asarray(pc.fill_null(pc.index_in(names, value_set=self.aimed.cast(names.type)), -1), np.int64)
             aims = np.append(self.aims, self.least)[found]
-            sums = np.frombuffer(pairs.scaled_sums(np.arange(len(names), dtype=np.int32), aims, 1.0), np.int64)
+            index = np.arange(len(names), dtype=np.int32)
+            sums = np.frombuffer(pairs.aimed(self.most_items, numbers.hashes(), index, aims), np.int64)
             part = np.flatnonzero(sums)
             columns = [names.take(pa.array(part)).cast(self.kind), pa.array(sums[part])]
             yield pa.record_batch(columns, names=["item", "weight"])
@@ -206,7 +205,7 @@ class FindHoldings(_WeighedItems):
     """Which of the items people have: columns `sizes`, `indices`, as `People.holdings` has them."""
 
     def __call__(self, batches: Batches) -> Batches:
-        for users, items, _, names in _read(batches):
-            held = by_person(users, self.index(names)[items])
+        for pairs, names in _looks(batches, 1):
+            held = (np.frombuffer(part, np.int64) for part in pairs.holdings(self.index(names)))
             columns = [pa.array([part.astype("<i4").tobytes()], pa.binary()) for part in held]
             yield pa.record_batch(columns, names=["sizes", "indices"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
-from discreet.engines.numbers import Numbered, NumberedRows, Numbers, numbered
+from discreet.engines.numbers import NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
 from discreet.engines.threads import available_workers
-from discreet.events.samples import mixed
 from discreet.summaries.memory import Memory
 from discreet.summaries.people import (
     LENGTH,
@@ -25,8 +24,6 @@ from discreet.summaries.people import (
     Holdings,
     People,
     ValueRange,
-    by_person,
-    each_once,
 )
 
 if TYPE_CHECKING:
@@ -76,15 +73,12 @@ class MemoryPeople(PairSums, OpenPeople):
     def __init__(
         self, rows: deque[NumberedRows], items: Numbers, entry: _native.Pairs.Entry, most: int, threads: int
     ) -> None:
-        self._items, self._threads = items, threads
-        self._present = entry == _native.Pairs.Entry.present
+        self._items = items
         self._pairs = _native.Pairs(entry, LENGTH, most, threads)
-        self._rows: deque[tuple[Numbered, Numbered]] = deque()  # for the second look, and for what people have together
         self._held: tuple[bytes, Holdings] | None = None
         while rows:
             users, numbers, values = rows.popleft()
             self._pairs.add(users, numbers, values)
-            self._rows.append((users, numbers))
         self._pairs.group()
         self._hashes = items.hashes()
         self._places = np.zeros(0, np.int64)  # the numbers of the items that took part in discovery
@@ -103,17 +97,7 @@ class MemoryPeople(PairSums, OpenPeople):
 
     def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
         index = self._index(np.arange(len(self._places)))
-
-        def sums(pairs: _native.Pairs) -> Counts:
-            return np.frombuffer(pairs.scaled_sums(index, aims, 1.0), np.int64)
-
-        everybody = sums(self._pairs if self._present else present_pairs(self._rows, self._threads))
-        many = rows_of_many(self._rows, most_items)
-        if not len(many[0]):
-            return everybody
-        # Sums are of whole numbers: people who have too many items give what their choice gives instead.
-        chosen = taking_part(*many, self._hashes, most_items)
-        return everybody - sums(present_pairs([many], self._threads)) + sums(present_pairs([chosen], self._threads))
+        return np.frombuffer(self._pairs.aimed(most_items, self._hashes, index, aims), np.int64)
 
     def items(self, places: Counts) -> pa.Array:
         return self._items.values(self._places[places])
@@ -125,69 +109,14 @@ class MemoryPeople(PairSums, OpenPeople):
     def holdings(self, places: Counts) -> Iterator[Holdings]:
         asked = places.tobytes()
         if self._held is None or self._held[0] != asked:
-            index, parts = self._index(places), [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
-            for users, items in self._rows:
-                found = np.where(items >= 0, index[items], -1)
-                there = (users >= 0) & (found >= 0)
-                parts.append((users[there], found[there]))
-            owners, indices = (np.concatenate(part) for part in zip(*parts, strict=True))
-            self._held = asked, by_person(owners, indices)
+            sizes, held = self._pairs.holdings(self._index(places))
+            self._held = asked, (np.frombuffer(sizes, np.int64), np.frombuffer(held, np.int64))
         yield self._held[1]
 
     def _index(self, places: Counts) -> npt.NDArray[np.int32]:
         index = np.full(len(self._hashes), -1, np.int32)
         index[self._places[places]] = np.arange(len(places), dtype=np.int32)
         return index
-
-
-def present_pairs(rows: Iterable[tuple[Numbered, Numbered]], threads: int) -> _native.Pairs:
-    """People and items of these rows, grouped, that say which items somebody has."""
-    pairs = _native.Pairs(_native.Pairs.Entry.present, LENGTH, 1, threads)
-    for users, items in rows:
-        pairs.add(users, items, None)
-    pairs.group()
-    return pairs
-
-
-def rows_of_many(rows: Iterable[tuple[Numbered, Numbered]], most: int) -> tuple[Numbered, Numbered]:
-    """(users, items): the different pairs of people who have more than this many items."""
-    rows = [*rows]
-    last = max((int(users.max(initial=-1)) for users, _ in rows), default=-1)
-    times = np.zeros(last + 2, np.int64)
-    for users, _ in rows:
-        times += np.bincount(users + 1, minlength=last + 2)  # -1 is a row to leave out
-    times[0] = 0
-    many = times > most
-    if not many.any():
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    # Nobody else has as many items. Of these a sort tells.
-    kept = [users[there].astype(np.int64) << 32 | items[there]
-            for users, items in rows for there in [many[users + 1] & (items >= 0)]]  # fmt: skip
-    pairs = each_once(np.concatenate(kept))
-    pairs = pairs[(np.bincount(pairs >> 32) > most)[pairs >> 32]]
-    return (pairs >> 32).astype(np.int32), pairs.astype(np.int32)
-
-
-def taking_part(
-    users: Numbered, items: Numbered, keys: npt.NDArray[np.uint64], most_items: int
-) -> tuple[Numbered, Numbered]:
-    """The different pairs of these that take part in discovery: the choice that `Pairs.discovery` makes.
-
-    Of more than `most_items` items of a person those with the smallest hashes of the item's key and of all keys of the
-    person together.
-    """
-    pairs = each_once(users.astype(np.int64) << 32 | items)
-    users, items = (pairs >> 32).astype(np.int32), pairs.astype(np.int32)
-    if len(users) and np.bincount(users).max() <= most_items:
-        return users, items
-    starts = np.flatnonzero(np.diff(users, prepend=-1))
-    many = np.diff(starts, append=len(users))
-    key, none = keys[items], np.zeros(len(items), np.uint64)
-    together = np.repeat(np.bitwise_xor.reduceat(key, starts) if len(starts) else key, many)
-    order = np.lexsort((items, mixed(key ^ mixed(together, none), none), users))
-    rank = np.arange(len(order)) - np.repeat(starts, many)
-    order = order[rank < most_items]
-    return users[order], items[order]
 
 
 def people_of(
@@ -219,12 +148,12 @@ def people_of(
     users = Numbers("people", tagged="user" in found.tagged)
     items = Numbers("items", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
     coming = numbered(columns, users, items, value_range)
-    # A row takes 8 bytes as it came, 8 as a pair, and 16 while pairs are sorted; more with what it adds up to.
+    # A row takes 8 bytes as it came, 8 as a pair, and up to 16 while pairs are sorted; more with what it adds up to.
     entry = _native.Pairs.Entry
     kind, most, each = (entry.present, 1, 32) if not rows else (entry.times, MOST_ROWS, 40)
     if value_range is not None:
         kind, most, each = entry.sums, MOST_STEPS, 64
-    if together:  # which keeps the rows, and sorts those of the chosen items
+    if together:  # which lists the chosen items of every person
         each += 32
     taken: deque[NumberedRows] = deque()
     count = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
@@ -173,7 +173,7 @@ class FileRows(Rows):
         # By what is public, the names: which rows come must not decide how those before them were taken.
         unknown = "jsonl" if files.dialect is None else "csv"
         named = [files.format or format_named(file)[0] or unknown for file in self._files if not is_table(file)]
-        of_kinds = "jsonl" in named
+        self._of_kinds = of_kinds = "jsonl" in named
         if not wanted.plain and not wanted.numbers:
             items = () if wanted.only_groups else wanted.columns or ("item",)
             self.keys = self._assembler.keys = Keys(
@@ -343,8 +343,20 @@ class FileRows(Rows):
 
     @property
     def takes_lists(self) -> bool:
-        """Whether items come in lists, or may."""
-        return self._wanted.lists is True
+        """Whether items come in lists, or may: of JSON lines, unless somebody owns them, a row would tell."""
+        wanted = self._wanted
+        single = wanted.user is not None or wanted.numbers or wanted.only_groups or self.as_read
+        return wanted.lists is True or (wanted.lists is None and self._of_kinds and not single)
+
+    @property
+    def _anything(self) -> set[int]:
+        """The columns of JSON lines that are read and may hold anything: what is computed with, summed, or a time.
+
+        Items and people are checked by what they are.
+        """
+        bound, reads, numbers, _ = self._reading
+        plain = [] if self.as_read else [at for at in range(len(self._names)) if at not in numbers]
+        return {*range(len(reads))} - {bound.taken[at] if bound else at for at in plain}
 
     def shared_reading(self, source: Any, reads: list[str | None]) -> tuple[str, Iterator[Callable[[], Any]]]:
         """The format of a file, and tasks that read blocks of these columns, whatever is made of them."""
@@ -355,12 +367,12 @@ class FileRows(Rows):
 
     def of_shared(self, source: Any, format: str, blocks: Iterator[Any]) -> Iterator[Any]:
         """Its columns of the blocks of a file that all share."""
-        self._assembler.has_schema, self._assembler.check_text = True, format in _TABLES
+        self._assembler.has_schema, self._assembler.check_text = format != "jsonl", format in _TABLES
         self._source = source
         if format in _TABLES:
             mine = (tuple(arrays[place] for place in self.places) for arrays in blocks)
             return self._queried(mine, source)
-        return self._of_blocks((block.part(self.places) for block in blocks), source.name)
+        return self._of_blocks((block.part(self.places, self._anything) for block in blocks), source.name)
 
     def _of_table(self, source: Any, format: str, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
         if format == "table":
@@ -455,8 +467,9 @@ class FileRows(Rows):
         """
         from discreet.events import text
 
-        lists, (bound, (column, *others), numbers, _) = self._wanted.lists, self._reading
-        reader = text.reader_of(format, source.name, reads or self._reading.reads, self._dialect)
+        lists, (bound, (column, *others), *_) = self._wanted.lists, self._reading
+        wanted = reads or self._reading.reads
+        reader = text.reader_of(format, source.name, wanted, self._dialect, anything=range(len(wanted)))
         passed = 0  # lines of no block
         if self._made:
             cells = isinstance(reader, text.Delimited)
@@ -485,7 +498,7 @@ class FileRows(Rows):
                 data = data[header:]
                 if held is not None:
                     held.skip(header)
-            if format == "jsonl":
+            if format == "jsonl" and reads is None:
                 if held is not None and (column is None or lists is None):
                     data = held.records()
                 first = next(text.JsonLines.objects(data), None) if column is None else None
@@ -499,11 +512,7 @@ class FileRows(Rows):
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(data))
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
-                # Items and people are checked by what they are; what is computed with, summed, or a time is not.
-                roles = () if self.as_read else range(len(self._names))
-                plain = [at for at in roles if at not in numbers]
-                anything = set(range(1 + len(others))) - {bound.taken[at] if bound else at for at in plain}
-                reader = text.JsonLines([column, *others], bool(lists), anything)
+                reader = text.JsonLines([column, *others], bool(lists), self._anything)
             block, passed = _Block(reader, data, passed, held=held, hash=self._hash), 0
             yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
@@ -525,8 +534,8 @@ class _Block:
     held: _native.TextBlock | None = None  # in place of the data
     hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made
 
-    def part(self, places: list[int]) -> _Block:
-        """The same with some of the columns, for one of several who take it."""
+    def part(self, places: list[int], anything: Container[int]) -> _Block:
+        """The same with some of the columns, for one of several who take it; `anything` is as for `JsonLines`."""
         from discreet.events.text import TextRows
 
         if not isinstance(self.found, TextRows):
@@ -534,6 +543,7 @@ class _Block:
         rows, values = self.found, self.found.values
         mine = None if values is None else [values[place].copy() for place in places]
         part = TextRows(rows.kinds.copy(), rows.ends, [rows.columns[place] for place in places], mine, rows.lines)
+        part.leave_out_others(anything)
         return _Block(self.reader, self.data, self.passed, self.lines, part)
 
     def read(self) -> _Block:

@@ -29,7 +29,7 @@ __all__ = ["OnePass", "one_pass"]
 
 T = TypeVar("T")
 
-_SHARED = ("csv", "tsv", "common", "combined", "parquet", "arrow")
+_SHARED = ("csv", "tsv", "jsonl", "common", "combined", "parquet", "arrow")
 _ROOM = 2  # blocks that wait for a count
 
 

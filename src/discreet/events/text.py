@@ -100,6 +100,13 @@ class TextRows:
         if self.values is not None:
             self.values = [kinds[~bad] for kinds in self.values]
 
+    def leave_out_others(self, anything: Container[int], lists: Container[int] = ()) -> None:
+        """Rows with a value that is no item, where values have kinds; these columns may hold `anything`, or lists."""
+        for place in range(0 if self.values is None else len(self.values)):
+            if place not in anything:
+                assert self.values is not None
+                self.leave_out(self.values[place] > (NUMBER if place in lists else LARGE), NOT_AN_ITEM)
+
     def before(self, record: int) -> TextRows:
         """The rows of the first records, without the kinds of their values."""
         kinds = self.kinds[:record]
@@ -419,11 +426,7 @@ class JsonLines(TextReader):
             values[0] = list_kinds
             columns[0] = pa.ListArray.from_arrays(pa.array(list_offsets), columns[0], mask=pa.array(list_kinds == NULL))
         rows = TextRows(kinds, ends, columns, values, lines)
-        for place in range(len(values)):
-            if place not in self._anything:
-                assert rows.values is not None
-                most = NUMBER if self._lists and place == 0 else LARGE
-                rows.leave_out(rows.values[place] > most, NOT_AN_ITEM)
+        rows.leave_out_others(self._anything, {0} if self._lists else ())
         return rows
 
     def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:

@@ -31,24 +31,29 @@ class Pairs {
 
   uint64_t rows() const { return rows_; }
   uint32_t items() const { return items_; }
+  uint64_t people() const { return people_; }
+  Entry entry_kind() const { return entry_; }
 
   // Rows with a negative number are left out. `values` is null unless entries are sums.
   void add(const int32_t* users, const int32_t* items, const int64_t* values, size_t n) {
     Block block{std::vector<uint64_t>(n), std::vector<int64_t>(entry_ == Entry::sums ? n : 0)};
     uint64_t all = 0;
     uint32_t most = 0;
+    uint64_t last = 0;
     size_t kept = 0;
     for (size_t row = 0; row < n; ++row) {
       if ((users[row] | items[row]) < 0) continue;
       const uint64_t key = static_cast<uint64_t>(users[row]) << 32 | static_cast<uint32_t>(items[row]);
       all |= key;
       most = std::max(most, static_cast<uint32_t>(key) + 1);
+      last = std::max(last, (key >> 32) + 1);
       if (entry_ == Entry::sums) block.values[kept] = values[row];
       block.keys[kept++] = key;
     }
     block.keys.resize(kept);
     all_ |= all;
     items_ = std::max(items_, most);
+    people_ = std::max(people_, last);
     rows_ += block.keys.size();
     blocks_.push_back(std::move(block));
   }
@@ -83,18 +88,69 @@ class Pairs {
     for (uint64_t d = 1; d <= most_items; ++d)
       weights[d] = static_cast<int64_t>(std::trunc(whole_ / std::sqrt(static_cast<double>(d))));
     return sums_over_people(items_, [&](std::vector<int64_t>& sums) {
-      return [&, choice = std::vector<std::pair<uint64_t, uint32_t>>()](size_t begin, size_t end) mutable {
+      return [&, choice = Choice()](size_t begin, size_t end) mutable {
         if (end - begin <= most_items) {
           const int64_t weight = weights[end - begin];
           for (size_t at = begin; at < end; ++at) sums[item(at)] += weight;
           return;
         }
-        choice.clear();
-        uint64_t all = 0;
-        for (size_t at = begin; at < end; ++at) all ^= keys[item(at)];
-        for (size_t at = begin; at < end; ++at) choice.emplace_back(splitmix(keys[item(at)] ^ splitmix(all)), item(at));
-        std::nth_element(choice.begin(), choice.begin() + static_cast<int64_t>(most_items), choice.end());
-        for (uint64_t i = 0; i < most_items; ++i) sums[choice[i].second] += weights[most_items];
+        choose(begin, end, most_items, keys, choice);
+        for (const auto& [hash, item] : choice) sums[item] += weights[most_items];
+      };
+    });
+  }
+
+  // For each of the chosen items the sum over people of trunc(length v / max(1, |v|)) of the vectors v that have the
+  // item's weight where a person has the item, and it takes part in discovery.
+  std::vector<int64_t> aimed(uint64_t most_items, const uint64_t* keys, const int32_t* index, const int64_t* weights,
+                             size_t chosen) const {
+    return sums_over_people(chosen, [&](std::vector<int64_t>& sums) {
+      return [&, choice = Choice()](size_t begin, size_t end) mutable {
+        if (end - begin <= most_items) {
+          add_scaled(sums, index, weights, 1.0, [&](auto&& f) {
+            for (size_t at = begin; at < end; ++at) f(item(at), 1);
+          });
+          return;
+        }
+        choose(begin, end, most_items, keys, choice);
+        add_scaled(sums, index, weights, 1.0, [&](auto&& f) {
+          for (const auto& [hash, item] : choice) f(item, 1);
+        });
+      };
+    });
+  }
+
+  // The items of every person that are chosen, by their index in ascending order, and how many each person has, of all
+  // who have any.
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> holdings(const int32_t* index) const {
+    std::vector<int64_t> sizes, held;
+    for_people(0, 1, [&](size_t begin, size_t end) {
+      const size_t before = held.size();
+      for (size_t at = begin; at < end; ++at)
+        if (const int32_t i = index[item(at)]; i >= 0) held.push_back(i);
+      if (held.size() == before) return;
+      std::sort(held.begin() + static_cast<int64_t>(before), held.end());
+      sizes.push_back(static_cast<int64_t>(held.size() - before));
+    });
+    return {std::move(sizes), std::move(held)};
+  }
+
+  // For every item the sum over people of what their rows with it have in all: vote min(1, most/n) each for n rows of a
+  // person, rounded down. So a person never has more than vote * most. `rows` says n of every person; where it is null,
+  // all of their rows are here. Entries are times.
+  std::vector<int64_t> votes(int64_t vote, int64_t most, const int64_t* rows) const {
+    return sums_over_people(items_, [&](std::vector<int64_t>& sums) {
+      return [&](size_t begin, size_t end) {
+        int64_t n = rows ? rows[pairs_[begin] >> 32] : 0;
+        if (!rows)
+          for (size_t at = begin; at < end; ++at) n += sums_[at];
+        const int64_t whole = vote * most, shared = std::max(n, most);
+        for (size_t at = begin; at < end; ++at) {
+          int64_t product;
+          sums[item(at)] += __builtin_mul_overflow(whole, sums_[at], &product)
+                                ? static_cast<int64_t>(static_cast<__int128>(whole) * sums_[at] / shared)
+                                : product / shared;
+        }
       };
     });
   }
@@ -105,7 +161,7 @@ class Pairs {
     std::vector<std::vector<double>> found(threads_for(rows_));
     in_threads(found.size(), [&](size_t share) {
       for_people(share, found.size(), [&](size_t begin, size_t end) {
-        if (const double squared = squared_length(begin, end, index, weights); squared > 0)
+        if (const double squared = squared_length(index, weights, Person{*this, begin, end}); squared > 0)
           found[share].push_back(squared);
       });
     });
@@ -117,15 +173,7 @@ class Pairs {
   // For each of the chosen items the sum over people of trunc(length v / max(longest, |v|)).
   std::vector<int64_t> scaled_sums(const int32_t* index, const int64_t* weights, size_t chosen, double longest) const {
     return sums_over_people(chosen, [&](std::vector<int64_t>& sums) {
-      return [&](size_t begin, size_t end) {
-        const double squared = squared_length(begin, end, index, weights);
-        if (squared <= 0) return;
-        const double by = std::max(std::sqrt(squared), longest);
-        for (size_t at = begin; at < end; ++at)
-          if (const int32_t i = index[item(at)]; i >= 0)
-            sums[static_cast<size_t>(i)] +=
-                static_cast<int64_t>(std::trunc(whole_ * static_cast<double>(entry(at) * weights[i]) / by));
-      };
+      return [&](size_t begin, size_t end) { add_scaled(sums, index, weights, longest, Person{*this, begin, end}); };
     });
   }
 
@@ -181,16 +229,54 @@ class Pairs {
     return std::move(sums[0]);
   }
 
+  // Of one person's items those that take part in discovery, with what they were chosen by.
+  using Choice = std::vector<std::pair<uint64_t, uint32_t>>;
+  void choose(size_t begin, size_t end, uint64_t most_items, const uint64_t* keys, Choice& choice) const {
+    choice.clear();
+    uint64_t all = 0;
+    for (size_t at = begin; at < end; ++at) all ^= keys[item(at)];
+    for (size_t at = begin; at < end; ++at) choice.emplace_back(splitmix(keys[item(at)] ^ splitmix(all)), item(at));
+    std::nth_element(choice.begin(), choice.begin() + static_cast<int64_t>(most_items), choice.end());
+    choice.resize(most_items);
+  }
+
+  // A person calls f(item, entry) for every item.
+  struct Person {
+    const Pairs& all;
+    size_t begin, end;
+
+    template <class F>
+    void operator()(F&& f) const {
+      for (size_t at = begin; at < end; ++at) f(all.item(at), all.entry(at));
+    }
+  };
+
   // Exact, and then rounded as DuckDB rounds its 128 bits.
-  double squared_length(size_t begin, size_t end, const int32_t* index, const int64_t* weights) const {
+  template <class Entries>
+  double squared_length(const int32_t* index, const int64_t* weights, const Entries& person) const {
     unsigned __int128 squared = 0;
-    for (size_t at = begin; at < end; ++at)
-      if (const int32_t i = index[item(at)]; i >= 0) {
-        const int64_t v = entry(at) * weights[i];
+    person([&](uint32_t item, int64_t entry) {
+      if (const int32_t i = index[item]; i >= 0) {
+        const int64_t v = entry * weights[i];
         squared += static_cast<unsigned __int128>(static_cast<__int128>(v) * v);
       }
+    });
     return static_cast<double>(static_cast<uint64_t>(squared >> 64)) * 0x1p64 +
            static_cast<double>(static_cast<uint64_t>(squared));
+  }
+
+  // Adds a person's vector, scaled: trunc(length v / max(longest, |v|)).
+  template <class Entries>
+  void add_scaled(std::vector<int64_t>& sums, const int32_t* index, const int64_t* weights, double longest,
+                  const Entries& person) const {
+    const double squared = squared_length(index, weights, person);
+    if (squared <= 0) return;
+    const double by = std::max(std::sqrt(squared), longest);
+    person([&](uint32_t item, int64_t entry) {
+      if (const int32_t i = index[item]; i >= 0)
+        sums[static_cast<size_t>(i)] +=
+            static_cast<int64_t>(std::trunc(whole_ * static_cast<double>(entry * weights[i]) / by));
+    });
   }
 
   // Splits the rows into parts by the first digits of their persons.
@@ -282,6 +368,7 @@ class Pairs {
   uint64_t rows_ = 0;
   uint64_t all_ = 0;  // of every row, the bits that are set
   uint32_t items_ = 0;
+  uint64_t people_ = 0;
   int rest_of_users_ = 0;      // bits of persons that are not the same in a part
   std::vector<Block> blocks_;  // as added
   std::vector<Part> parts_;
