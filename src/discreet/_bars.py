@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 import math
 
-__all__ = ["amount", "between", "guarantee_html", "interval_bar", "reach"]
-
 _ROOM = 1.08  # beside what is known, for the arrow of an unknown end
 
 

@@ -7,8 +7,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["on_first_use"]
-
 
 def on_first_use(
     package: str, where: Mapping[str, str | None], renamed: Mapping[str, str] | None = None

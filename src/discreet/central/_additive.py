@@ -20,8 +20,6 @@ from discreet.releases.error_model import Noise
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = ["A_PERSON", "additive_cost", "additive_noise"]
-
 A_PERSON = "a value of the user column is a person"
 """What promises to people rest on where a column says whose a row is."""
 

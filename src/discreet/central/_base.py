@@ -24,22 +24,6 @@ from discreet.summaries import ExactCounts, RawCounts, Summary
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = [
-    "Drawn",
-    "Mechanism",
-    "check_length",
-    "check_length_share",
-    "items_of",
-    "laplace_scale",
-    "length_assumptions",
-    "lost_by_misra_gries",
-    "per_event",
-    "positive",
-    "require_event_or_user",
-    "snapshot",
-    "split_with_length",
-]
-
 
 def require_event_or_user(unit: Unit, mechanism: str) -> None:
     """Refuse any unit but an event or the events of a user."""

@@ -16,8 +16,6 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Counts
 from discreet.summaries import MisraGries, UserMisraGries
 
-__all__ = ["CommonNoise", "plus_halves"]
-
 _HALF = Fraction(1, 2)
 
 

@@ -32,8 +32,6 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts
 
-__all__ = ["NoisyEntries", "reduced_entries"]
-
 
 def reduced_entries(summary: MisraGries) -> RawCounts:
     """Algorithm 3 of [LT] in units of 1/(k+1): max(0, (k+1) c_x - sum c), where it is positive.

@@ -15,8 +15,6 @@ from discreet.central._additive import additive_noise
 from discreet.privacy import Budget
 from discreet.releases.error_model import Noise
 
-__all__ = ["RangeTree", "best_tree"]
-
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 

@@ -18,8 +18,6 @@ from discreet.releases.error_model import ErrorModel, Noise
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = ["BadShare"]
-
 _FINEST = 10_000
 _WRONG = 1e-6
 

@@ -20,8 +20,6 @@ from discreet.privacy import Budget, Estimate, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability
 
-__all__ = ["ChosenDistinct"]
-
 Numbers = npt.NDArray[np.integer[Any]]
 
 

@@ -16,8 +16,6 @@ from discreet.privacy import Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.summaries.people import Counts, each_once
 
-__all__ = ["CreditedDistinct", "credited", "credited_in_turn"]
-
 Numbers = npt.NDArray[np.integer[Any]]
 
 

@@ -11,8 +11,6 @@ from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, Summary
 
-__all__ = ["Merged"]
-
 
 @dataclass(frozen=True)
 class Merged(CommonNoise):

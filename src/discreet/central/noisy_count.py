@@ -19,8 +19,6 @@ from discreet.releases.error_model import ErrorModel, Noise
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = ["NoisyCount"]
-
 
 @dataclass(frozen=True)
 class NoisyCount:

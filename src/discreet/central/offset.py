@@ -15,8 +15,6 @@ from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary
 
-__all__ = ["Offset"]
-
 
 @dataclass(frozen=True)
 class Offset(Mechanism):

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
     from discreet.releases.release import Release
 
-__all__ = ["MOST_GROUPS", "BoundedPeople", "PersonMoments"]
-
 MOST_GROUPS = 2**15
 """How many groups are discovered at most."""
 _PER_ONE = 2**10  # sums are published in so many parts of 1

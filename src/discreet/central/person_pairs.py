@@ -24,8 +24,6 @@ from discreet.summaries.people import Counts, People
 if TYPE_CHECKING:
     from discreet.summaries.combinations import Combinations
 
-__all__ = ["PersonPairs"]
-
 LOOK_AT_PAIRS = 4
 """Parts of mu^2, of those that `PersonVectors` has, for the look at pairs; the counts have less."""
 SPARE = 10

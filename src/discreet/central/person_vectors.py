@@ -27,8 +27,6 @@ from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, Peo
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = ["PersonVectors"]
-
 Array = npt.NDArray[np.float64]
 Lengths = tuple[npt.NDArray[Any], Counts]
 """Squared lengths, and how many people have each."""

@@ -25,17 +25,6 @@ from discreet.summaries.memory import COUNTERS, KEY_BYTES, SKETCH_MEMORY, Memory
 if TYPE_CHECKING:
     from discreet.summaries.people import ValueRange
 
-__all__ = [
-    "Prepared",
-    "choose_capacity",
-    "counters_cost_no_noise",
-    "first_capacity",
-    "frequency_published",
-    "prepare_people",
-    "split_off_total",
-    "summary_errors",
-]
-
 
 @dataclass(frozen=True)
 class Prepared:

@@ -24,8 +24,6 @@ from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease
 from discreet.summaries.people import each_once
 
-__all__ = ["ChosenParts", "Found", "QuantileChoice", "ShareChoice"]
-
 PARTS = 1 << 16
 """Into so many parts a bin is divided, over which its values are spread."""
 CELLS = 16

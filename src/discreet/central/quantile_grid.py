@@ -17,8 +17,6 @@ from discreet import _native
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
 
-__all__ = ["BINS", "MOST_BINS", "Bound", "Grid", "StepGrid", "finer", "grid_of"]
-
 Numbers = npt.NDArray[np.float64]
 Bound = float | int | datetime.date | datetime.datetime
 """A value of a grid as it is published."""

@@ -20,8 +20,6 @@ from discreet.privacy.checks import probability
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease
 
-__all__ = ["QuantileTree"]
-
 
 @dataclass(frozen=True)
 class QuantileTree(QuantileMechanism):

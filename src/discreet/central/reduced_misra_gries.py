@@ -17,8 +17,6 @@ from discreet.privacy.calibration.tails import log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.summaries import MisraGries, RawCounts, Summary
 
-__all__ = ["ReducedMisraGries", "round_small_entries"]
-
 
 class ReducedEntries(NoisyEntries):
     """What Algorithm 3 of [LT] makes of the entries of one sketch, or of the sum of several."""

@@ -28,8 +28,6 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
 
-__all__ = ["Bounded", "RowMoments"]
-
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import ShardedMisraGries, Summary
 
-__all__ = ["ShardedOffset"]
-
 
 @dataclass(frozen=True)
 class ShardedOffset(Mechanism):

@@ -34,8 +34,6 @@ from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["CountMinHeavyHitters", "CountSketchHeavyHitters", "DeltaParts", "cells_sigma", "unreached"]
-
 Cells = npt.NDArray[np.int64]
 
 

@@ -19,8 +19,6 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
 from discreet.summaries import ExactCounts, Summary
 
-__all__ = ["Stability"]
-
 
 @dataclass(frozen=True)
 class Stability(Mechanism):

@@ -16,8 +16,6 @@ from discreet.events.values import item_order, items_array
 from discreet.privacy.checks import whole_number
 from discreet.summaries import MisraGries, RawCounts
 
-__all__ = ["Summed", "summed_entries"]
-
 
 @dataclass(frozen=True)
 class Summed(ReducedEntries):

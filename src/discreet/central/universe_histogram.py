@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
     from discreet.summaries.people import Counts
 
-__all__ = ["MOST_LISTED", "UniverseHistogram"]
-
 MOST_LISTED = 1 << 24
 """So many items are published at most: every one of them gets noise and a row."""
 

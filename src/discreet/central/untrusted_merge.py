@@ -18,8 +18,6 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Release
 
-__all__ = ["merge_releases"]
-
 
 def merge_releases(releases: Sequence[Release], *, parts_per_user: int = 1) -> Release:
     """The sum of releases of different streams, item by item. Post-processing: it costs nothing more.

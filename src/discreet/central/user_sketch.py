@@ -12,8 +12,6 @@ from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
 from discreet.summaries import Summary, UserMisraGries
 
-__all__ = ["UserSketch"]
-
 
 @dataclass(frozen=True)
 class UserSketch(CommonNoise):

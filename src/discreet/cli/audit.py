@@ -17,8 +17,6 @@ from discreet.cli.output import note, print_table, remark
 from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
-__all__ = ["audit"]
-
 
 @click.command()
 @options.takes(

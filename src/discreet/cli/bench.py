@@ -15,8 +15,6 @@ from discreet.cli.output import print_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["bench"]
-
 _DOMAIN = 1_000_000
 _PEER = "pyarrow value_counts (exact, not private)"
 

@@ -6,8 +6,6 @@ import click
 
 from discreet.cli.options import Argument, choice, takes
 
-__all__ = ["completion"]
-
 
 @click.command()
 @takes(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))

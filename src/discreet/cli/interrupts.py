@@ -14,17 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = [
-    "Interrupted",
-    "handle_interrupts",
-    "interrupt_arrived",
-    "interrupt_code",
-    "no_more_interrupts",
-    "stop_if_interrupted",
-    "uninterrupted",
-    "what_happened",
-]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
 _received: int | None = None

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Ledger, LedgerEvent, Statement
 
-__all__ = ["ledger"]
-
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def ledger() -> None:

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from discreet.events.assembly import Rows
     from discreet.events.stores import Url
 
-__all__ = [
-    "batches",
-    "be_quiet",
-    "by_ending",
-    "drop_standard_output",
-    "note",
-    "note_left_out",
-    "print_table",
-    "progress_is_shown",
-    "refuse_same_file",
-    "remark",
-    "table_width",
-    "watched",
-    "write_standard_output",
-]
-
 T = TypeVar("T")
 
 _quiet = False

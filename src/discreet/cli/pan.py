@@ -24,8 +24,6 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.storage import StateFile
 
-__all__ = ["pan"]
-
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def pan() -> None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from discreet.published import InnerProductCounter
 
-__all__ = ["HELP", "OPTIONS", "RELEASE", "voted", "votes_and_vectors"]
-
 HELP = """How many vectors have an odd product with a voted one.
 
 A row of FILE is a vector of 0s and 1s, written like 0110; a row of --votes is a vote for one of its places, written

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from discreet.multiparty import Protocol
     from discreet.multiparty.post import Questions
 
-__all__ = ["party"]
-
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def party() -> None:

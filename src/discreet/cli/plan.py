@@ -15,8 +15,6 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
-__all__ = ["plan"]
-
 
 @click.command()
 @options.files(help="Files to count the rows of, instead of --length.")

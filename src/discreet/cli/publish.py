@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import LedgerEvent
     from discreet.questions.data import Data
 
-__all__ = ["Place", "answer_place", "place", "publish_answer", "publish_stored"]
-
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
 _PAYMENTS = {
     "charged": "charged to",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from discreet.questions.question import Question
     from discreet.releases.release import Release
 
-__all__ = ["QUESTIONS", "command_of"]
-
 QUESTIONS = {
     "top": (
         "Top",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from discreet.questions.data import Data
     from discreet.questions.report import Report
 
-__all__ = ["report"]
-
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
 
 place = options.gathers(

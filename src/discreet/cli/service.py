@@ -17,8 +17,6 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.service.store import Store
 
-__all__ = ["service"]
-
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def service() -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.watch.watcher import Watcher
 
-__all__ = ["watch"]
-
 
 @click.command()
 @options.takes(

@@ -12,8 +12,6 @@ import pyarrow as pa
 from discreet import errors
 from discreet.errors import DiscreetError
 
-__all__ = ["collected", "parallelism", "partitions_for", "raise_problem", "secret_key", "tree"]
-
 FAN_IN = 16  # parts that one task adds up, or the driver
 _PARTITION_BYTES = 2**25
 

@@ -20,8 +20,6 @@ from discreet.summaries.people import MOST_ROWS, MOST_STEPS, Counts, Holdings, V
 if TYPE_CHECKING:
     from discreet.engines._spark_rows import SparkRows
 
-__all__ = ["SparkPeople"]
-
 
 class SparkPeople(OpenPeople):
     """People and their items on the executors of a cluster. NOT private. Close it, or use it in a `with` statement.

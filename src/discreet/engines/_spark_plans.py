@@ -10,8 +10,6 @@ from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
 
-__all__ = ["PLANS", "SparkPlan", "choose_plan", "spark_plans"]
-
 PLANS = ("auto", "shuffle", "merge")
 KEY_BYTES = 32
 ROW_BYTES = KEY_BYTES + 16  # a row of one string in a shuffle file, or a counter with its key in a state

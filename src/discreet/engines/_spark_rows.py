@@ -34,8 +34,6 @@ from discreet.events.tables import Tables
 from discreet.privacy.checks import whole_number
 from discreet.summaries import ExactCounts
 
-__all__ = ["Frame", "SparkRows"]
-
 
 class Frame(Events):
     """The rows of a Spark data frame.

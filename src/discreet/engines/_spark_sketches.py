@@ -32,8 +32,6 @@ from discreet.summaries import RawCounts
 if TYPE_CHECKING:
     from discreet.engines._spark_rows import SparkRows
 
-__all__ = ["Sketches", "Withheld"]
-
 _NAMED = {"offset": "shuffle", "user": "merge"}
 
 

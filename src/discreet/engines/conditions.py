@@ -19,8 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Plan", "plan_of"]
-
 Node = dict[str, Any]
 Columns = Mapping[str, pa.ChunkedArray]
 Plan = Callable[[Columns], pa.ChunkedArray]

@@ -13,8 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-__all__ = ["available_cores", "in_order", "read_ahead"]
-
 T = TypeVar("T")
 
 _MOST = 8  # threads: one counts what they read, and each of them holds a block or a page

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from discreet.events.row_query import Rowwise
     from discreet.events.times import Every, Pairing
 
-__all__ = ["Assembler", "Events", "Rows", "Wanted", "Whole"]
-
 Found = TypeVar("Found")
 
 

@@ -9,8 +9,6 @@ from typing import IO
 
 import pyarrow as pa
 
-__all__ = ["Spool"]
-
 _IN_MEMORY = 1 << 24
 
 

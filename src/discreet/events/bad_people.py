@@ -12,8 +12,6 @@ import pyarrow as pa
 from discreet import _native
 from discreet.events.columns import kind_of
 
-__all__ = ["BadPeople"]
-
 _GROUPS = 1 << 22
 
 

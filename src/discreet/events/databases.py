@@ -19,8 +19,6 @@ from discreet.events.inputs import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DatabaseTable"]
-
 _AS_THEY_ARE = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "bytea"}
 _TIMES = {"date", "timestamp", "timestamptz"}
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}

@@ -22,8 +22,6 @@ from discreet.events.inputs import STDIN
 if TYPE_CHECKING:
     from discreet.events.queues import Queued
 
-__all__ = ["Followed", "Piped", "follow"]
-
 _HEAD = 4096  # bytes that tell a file from others
 _LOOK = 1 << 24
 

@@ -40,8 +40,6 @@ from discreet.events.times import seconds_of_column
 if TYPE_CHECKING:
     from discreet.events.queues import Queued
 
-__all__ = ["Batch", "Growing"]
-
 Positions = npt.NDArray[np.int64]
 _NO_UTF_16 = "{} is written in UTF-16, which cannot be followed as it grows; write UTF-8"
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from discreet.events.databases import DatabaseTable
     from discreet.events.stores import RemoteFile
 
-__all__ = ["FORMATS", "STDIN", "UTF_8", "ByteSource", "as_utf8", "encoding_named", "expand", "format_named"]
-__all__ += ["Cut", "Cutter", "blocks", "cuts"]
-__all__ += ["is_table", "open_input", "scheme_of", "shown", "size_of_input"]
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -14,8 +14,6 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.files import Files
 from discreet.events.universe import Universe
 
-__all__ = ["as_written", "columns_written", "groups_written", "item_written", "lines_of", "universe_written"]
-
 
 def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
     """N for 0 to N-1, A:B for A to B-1, a file with one element a line; or 'integers', 'strings', 'bytes' for any."""

@@ -28,8 +28,6 @@ from discreet.events.files import FileRows, Files, column_names
 if TYPE_CHECKING:
     from discreet.events.row_query import Bound, Mask, Rowwise
 
-__all__ = ["Lookup"]
-
 
 @dataclass(frozen=True)
 class Lookup:

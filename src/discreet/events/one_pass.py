@@ -25,8 +25,6 @@ from discreet.events.inputs import STDIN, is_table, open_input
 if TYPE_CHECKING:
     from discreet.events.files import FileRows, Files
 
-__all__ = ["OnePass", "one_pass"]
-
 T = TypeVar("T")
 
 _SHARED = ("csv", "tsv", "jsonl", "common", "combined", "parquet", "arrow")

@@ -15,8 +15,6 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.inputs import ByteSource
 
-__all__ = ["DAMAGED", "ColumnPages", "damaged", "footer_of"]
-
 DAMAGED = "is not a Parquet file, or it is damaged"
 
 

@@ -16,8 +16,6 @@ from discreet.events.columns import broken_input, checked, choose, kind_of, unre
 from discreet.events.inputs import ByteSource
 from discreet.events.pages import DAMAGED, damaged, footer_of
 
-__all__ = ["ArrowColumns", "read_parquet"]
-
 PLAIN_ROWS = 1 << 15
 PLAIN_BYTES = 1 << 24
 DICTIONARY_ROWS = 1 << 22

@@ -23,8 +23,6 @@ from typing import Any, NamedTuple, Protocol
 from discreet.errors import CorruptStateError, DataError, ParameterError, TryAgainError
 from discreet.events.inputs import shown
 
-__all__ = ["FORMATS_OF_MESSAGES", "Queued", "QueuedMessage", "opened_log", "topic_of"]
-
 FORMATS_OF_MESSAGES = ("jsonl", "text", "combined", "common", "baskets")
 """In which a row is a line, whatever is in it: a quote of CSV would go on in the next message."""
 _LOOK = 1 << 24  # bytes of a look: a tick may end meanwhile

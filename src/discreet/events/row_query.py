@@ -24,18 +24,6 @@ from discreet.events.columns import check_names, without_views
 from discreet.events.items import categories_of, item_of, library, objects_of, read
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
-__all__ = [
-    "Bound",
-    "Rowwise",
-    "column_of_objects",
-    "kept",
-    "of_arrays",
-    "of_rows",
-    "of_table",
-    "plain_schema",
-    "texts_of",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -21,8 +21,6 @@ from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_lists
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
-__all__ = ["UserSets", "encoded", "items_of_users", "mixed"]
-
 Integers = npt.NDArray[np.int64]
 
 _USERS_IN_A_BATCH = 1 << 14

@@ -26,8 +26,6 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
 from discreet.events.inputs import scheme_of, shown
 
-__all__ = ["RemoteFile", "StoredFile", "Url", "at_endpoint", "expand_remote", "size_of"]
-
 _ENDPOINT = "?endpoint="  # ends a URL, where one was given; no key of ours has it inside
 _BLOCK = 1 << 22  # bytes of a request: what a store sends in about the time that it takes to begin
 _AHEAD = 4  # requests at a time, where a file is read in its order

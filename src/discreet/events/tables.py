@@ -46,17 +46,6 @@ if TYPE_CHECKING:
     from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
 
-__all__ = [
-    "ColumnRows",
-    "Scanned",
-    "TableRows",
-    "Tables",
-    "as_arrow",
-    "batches_of_arrow",
-    "events_of",
-    "names_of_objects",
-]
-
 _ROWS_AT_ONCE = 1 << 16
 _LISTS = "the column holds lists: here a row has one item, so give each item a row, and say whose it is"
 

@@ -19,8 +19,6 @@ from discreet.events.values import Value
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["own_kinds", "tagged", "untagged", "with_kinds"]
-
 
 def tagged(value: Any) -> bytes | None:
     """A value with its kind in front, or None if it cannot be an item. It depends on this value alone."""

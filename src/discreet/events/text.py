@@ -35,23 +35,6 @@ if TYPE_CHECKING:
     # Of native code: kinds, offsets, bytes, whether all ASCII.
     _Column = tuple[Kinds, npt.NDArray[np.int32], Kinds, bool]
 
-__all__ = [
-    "DELIMITERS",
-    "LOG_COLUMNS",
-    "Baskets",
-    "Delimited",
-    "Dialect",
-    "JsonLines",
-    "Lines",
-    "Places",
-    "TextReader",
-    "TextRows",
-    "WebLog",
-    "dialect_of",
-    "reader_of",
-    "typed_runs",
-]
-
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _COMMON = ("ip", "time", "method", "path", "status", "bytes")
 LOG_COLUMNS = {"common": _COMMON, "combined": (*_COMMON, "referrer", "agent")}

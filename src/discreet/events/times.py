@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.spans import Calendar, Period
 
-__all__ = [
-    "NOT_A_TIME",
-    "YEAR_1",
-    "Every",
-    "Pairing",
-    "pair_keys",
-    "seconds_of",
-    "seconds_of_column",
-    "times_of_objects",
-    "whole_seconds",
-]
-
 NOT_A_TIME = "a time that is neither seconds since 1970 nor ISO 8601, in the years 1 to 9999"
 YEAR_1, _YEAR_10000 = -62135596800, 253402300800  # seconds from 1970
 _DAY = 86_400

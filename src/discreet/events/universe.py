@@ -27,8 +27,6 @@ from discreet.events.items import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Universe", "Words"]
-
 Words = npt.NDArray[np.uint64]
 
 _KINDS = {"int64": int, "uint64": int, "string": str, "binary": bytes}

@@ -21,22 +21,6 @@ from discreet._later import np, pa
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "Item",
-    "Value",
-    "as_arrow",
-    "column_of_plain",
-    "item_order",
-    "items_array",
-    "mixed_array",
-    "parts_of",
-    "plain_column",
-    "plain_items",
-    "plain_types",
-    "published_type",
-    "taken",
-]
-
 Item = int | str | bytes
 Value = int | str | bytes | bool | float | Decimal | datetime.date | datetime.datetime
 """What a column may publish beside the items that a summary counts as they are."""

@@ -44,8 +44,6 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
 from discreet.privacy.rounding import rounded_up
 
-__all__ = ["Charge", "Tally", "compose", "fits", "is_loaded", "is_within", "load", "total_cost"]
-
 # Sums are exact. The limit may be passed by this factor, so that charges made as shares of a budget (0.1 and 0.9 of
 # 1.1, each rounded to a float) still compose to it.
 SLACK = Fraction(1, 10**12)

@@ -13,8 +13,6 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
 
-__all__ = ["LARGEST_DELTA", "LARGEST_EPSILON", "Budget", "WeakBudgetWarning", "as_budget"]
-
 LARGEST_EPSILON = 20.0
 """Above, whoever sees a release may be sure of who was in the data: odds grow by up to e^20, half a billion."""
 LARGEST_DELTA = 1e-3

@@ -13,8 +13,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["differing_parameters", "question_of", "told_differences"]
-
 _DIGEST = "sha256:"  # how what stands for a value begins
 _LONGEST = 200  # characters of a parameter that the ledger keeps as it is
 

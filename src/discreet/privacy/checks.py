@@ -8,8 +8,6 @@ from numbers import Real
 
 from discreet.errors import ParameterError
 
-__all__ = ["positive_number", "probability", "whole_number"]
-
 
 def whole_number(name: str, value: object, low: int = 1, high: int | None = None) -> int:
     """A whole number from `low` to `high`."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Estimate"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate:

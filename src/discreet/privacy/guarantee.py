@@ -14,8 +14,6 @@ from discreet.privacy.unit import Unit, unit_from_dict
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
-__all__ = ["Asked", "Guarantee", "now"]
-
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:

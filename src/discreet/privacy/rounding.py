@@ -6,8 +6,6 @@ import math
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-__all__ = ["figure_up", "rounded_down", "rounded_up"]
-
 
 def rounded_up(value: Fraction) -> float:
     """The smallest float that is at least `value`."""

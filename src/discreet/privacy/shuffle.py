@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["shuffled", "shuffled_closed_form", "shuffled_delta"]
-
 _RUNS = 4096  # of C, where T is all of them
 _RUNS_OF_C, _RUNS_OF_T = 64, 128
 _SLACK = 1e-6  # of the library's tails, which are better than that (tests compare them with exact ones)

@@ -18,8 +18,6 @@ from typing import Any
 
 from discreet.errors import ParameterError
 
-__all__ = ["ALWAYS", "UNITS", "Calendar", "Period", "check_zone", "span_parts"]
-
 UNITS: dict[str, int | str] = {"s": 1, "m": 60, "h": 3600, "d": "day", "w": "week", "mo": "month"}
 """The letters of a span: seconds, or a unit of the calendar."""
 

@@ -22,8 +22,6 @@ from discreet.errors import LedgerError, OldStateError, ParameterError
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account, Step
 
-__all__ = ["Steps"]
-
 _LEADS_ON = "continued-"  # how the token of a step begins whose payload is the charge that goes on
 
 

@@ -11,8 +11,6 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     from discreet.privacy.spans import Calendar
 
-__all__ = ["UNIT_NAMES", "Element", "Event", "Replace", "Unit", "User", "unit_from_dict", "unit_named"]
-
 _SPANS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}
 UNIT_NAMES = ("row", "person", *(f"person-{span}" for span in _SPANS))
 """Units as front ends name them; person-7d and the like are understood, too."""

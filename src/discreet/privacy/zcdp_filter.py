@@ -30,8 +30,6 @@ from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import best_order, rho_at_order
 from discreet.privacy.rounding import rounded_down
 
-__all__ = ["DELTA_SHARE", "ZcdpFilter", "response_rho"]
-
 DELTA_SHARE = 0.25
 """Of the grant's delta, for the deltas of releases; the rest is for the conversion, which loses 2.4 % of rho by it."""
 

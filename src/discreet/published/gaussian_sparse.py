@@ -15,8 +15,6 @@ from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import MisraGries, Summary, UserMisraGries
 
-__all__ = ["GaussianSparseHistogram"]
-
 
 @dataclass(frozen=True)
 class GaussianSparseHistogram(Mechanism):

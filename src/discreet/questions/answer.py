@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from discreet.questions.question import Question, Way
     from discreet.questions.report import Report
 
-__all__ = ["answer", "charge_id_of", "stands_for", "told_of"]
-
 
 # Columns and k stand beside the other words, lists may be long, and the mechanism is in the guarantee.
 _TOLD_ELSEWHERE = frozenset({"k", "column", "by", "time", "user", "value", "universe", "groups", "mechanism"})

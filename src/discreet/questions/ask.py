@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.questions.question import Question
 
-__all__ = ["asked_of", "by_place", "current", "function_of", "in_new_words"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from discreet.questions.question import Way
     from discreet.questions.report import Report
 
-__all__ = ["SHARE", "BadRows"]
-
 SHARE = 0.05
 """Of the budget of a question, for its test."""
 

@@ -31,8 +31,6 @@ from discreet.summaries import (
     UserMisraGries,
 )
 
-__all__ = ["MECHANISMS", "PUBLISHED", "choose", "empty_summary", "make", "prepare", "published_from", "sketch_shape"]
-
 PUBLISHED = {
     "pmg": "PrivateMisraGries",
     "textbook": "TextbookMisraGries",

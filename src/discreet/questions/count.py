@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
 
-__all__ = ["Count", "count"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Count(Question):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from discreet.events.text import Dialect
     from discreet.questions.question import Question
 
-__all__ = ["Data", "data_of", "read"]
-
 
 @dataclass(frozen=True)
 class Data:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
 
-__all__ = ["Distinct", "distinct"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct(Question):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-__all__ = ["GroupFinder", "Grouped", "published", "way_of_moments"]
-
 
 def way_of_moments(
     question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.releases.release import Release
     from discreet.summaries.people import Counts
 
-__all__ = ["Histogram", "histogram"]
-
 _WHOLE = re.compile("-?[0-9]{1,20}")
 
 

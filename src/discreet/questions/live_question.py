@@ -25,8 +25,6 @@ from discreet.questions.words import (
 )
 from discreet.questions.words import column as one_column
 
-__all__ = ["LiveQuestion"]
-
 MAX_ITEMS = 10
 _MOST_LISTED = 10_000_000
 

@@ -12,8 +12,6 @@ from discreet.questions.quantiles import quantiles
 from discreet.questions.sums import mean, sum, variance
 from discreet.questions.top import top_k
 
-__all__ = ["Asker"]
-
 
 class Asker:
     """The questions that can be asked of a data frame or a column: `frame.discreet.top_k(10, budget, column="url")`."""

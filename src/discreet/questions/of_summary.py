@@ -22,8 +22,6 @@ from discreet.summaries import Summary
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["release"]
-
 
 def release(
     summary: Summary | Sequence[Summary],

@@ -12,8 +12,6 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.summaries.people import LENGTH
 
-__all__ = ["PeoplePlan", "PeoplePlanRow", "plan_people"]
-
 USUAL = (1.0, 5.0, 20.0, 50.0)
 """Items a person, where nobody knows how many."""
 

@@ -12,8 +12,6 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 
-__all__ = ["QuestionPlan", "QuestionRow", "plan_questions"]
-
 
 @dataclass(frozen=True)
 class QuestionRow:

@@ -21,8 +21,6 @@ from discreet.summaries.memory import bytes_when_full
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Plan", "PlanRow", "plan"]
-
 
 @dataclass(frozen=True)
 class PlanRow:

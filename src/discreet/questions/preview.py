@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.questions.question import Question
 
-__all__ = ["preview"]
-
 _ROWS = 10**6
 """How many rows a plan is for where nobody says; what is listed hardly depends on it."""
 

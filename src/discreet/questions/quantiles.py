@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from discreet.releases.group_list import GroupRelease
     from discreet.releases.quantile_list import QuantileRelease
 
-__all__ = ["Quantiles", "mechanism_for", "quantiles"]
-
 _QUARTILES = (0.25, 0.5, 0.75)
 
 

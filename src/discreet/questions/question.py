@@ -36,20 +36,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.questions.data import Data
 
-__all__ = [
-    "PERSON",
-    "ROW",
-    "Question",
-    "Way",
-    "Worded",
-    "look_up",
-    "of_lists",
-    "spoken",
-    "universe_kind",
-    "way_for",
-    "way_of",
-]
-
 ROW, PERSON = Event(), User()
 
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from discreet.questions.data import Data
     from discreet.releases.report_release import ReportRelease
 
-__all__ = ["KINDS", "Report", "heading", "read_report"]
-
 _FILES = {"sum": "sums", "mean": "sums", "variance": "sums"}
 KINDS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
 """The questions that a report may ask."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from discreet.releases.group_list import GroupRelease
     from discreet.summaries.moments import ValueMoment
 
-__all__ = ["Mean", "Sum", "Variance", "mean", "sum", "variance"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NumberQuestion(Question):

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from discreet.releases.release import Release
     from discreet.summaries.people import ValueRange
 
-__all__ = ["Top", "top_k"]
-
 
 _WHOSE = (
     "single items do not say whose they are: give a table with column= and user=, or the list of every "

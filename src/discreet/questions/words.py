@@ -18,9 +18,6 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.privacy.checks import probability, whole_number
 
-__all__ = ["Refusal", "ValueKind", "Word", "choice", "column", "columns", "excludes", "flag", "from_text", "needs"]
-__all__ += ["number_range", "plain", "share", "share_of_rows", "whole", "word", "words_of"]
-
 
 @dataclass(frozen=True)
 class ValueKind:

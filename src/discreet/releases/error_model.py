@@ -18,8 +18,6 @@ from discreet.privacy.checks import probability
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
 
-__all__ = ["MOST_ITEMS", "ErrorModel", "Noise", "Scaling", "Stretch", "Stretches"]
-
 MOST_ITEMS = 2**63
 """As many items as a summary can hold: bounds grow with the logarithm."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["VALUE_KINDS", "EstimateTable", "figure", "plain"]
-
 VALUE_KINDS: dict[str, Callable[[Any], Any]] = {
     "number": float,
     "whole": lambda told: int(str(told)),

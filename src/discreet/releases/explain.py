@@ -7,8 +7,6 @@ import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
-__all__ = ["COUNTED", "cut_of", "explained", "explanation", "factor_of", "intervals_of", "missing", "spent", "wrapped"]
-
 COUNTED = {
     "events": "of events",
     "people": "of people who have the item",

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
 
-__all__ = [
-    "FORMATS",
-    "as_text",
-    "csv_writer",
-    "describe_estimate",
-    "described",
-    "estimate_table",
-    "formats_of",
-    "intervals",
-    "paragraph",
-    "printable",
-    "table_text",
-    "tick_text",
-]
-
 _GAP = "   "
 _NARROWEST = 8  # of a column that is folded
 

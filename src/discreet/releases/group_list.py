@@ -20,8 +20,6 @@ from discreet.releases.rows import ArrayRows, free_names
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["GroupRelease"]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class GroupRelease(EstimateTable):

@@ -12,8 +12,6 @@ from discreet.releases.labels import cut, readable, short
 if TYPE_CHECKING:
     from discreet.releases.release import Release
 
-__all__ = ["as_html"]
-
 MOST = 25
 """Rows that are shown."""
 

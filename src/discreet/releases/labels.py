@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["cut", "readable", "short"]
-
 _JOINERS = "\u200c\u200d"  # which words and emoji are written with; other characters without a shape are spelled
 
 

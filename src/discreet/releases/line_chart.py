@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from discreet._bars import amount
 from discreet.releases.labels import cut, readable
 
-__all__ = ["MOST_LINES", "Point", "line_chart"]
-
 MOST_LINES = 5
 _WIDTH, _HEIGHT = 720.0, 280.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 14.0, 18.0, 30.0

@@ -9,8 +9,6 @@ from discreet.errors import CorruptStateError
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.guarantee import Asked
 
-__all__ = ["estimate_of_payload", "estimate_payload"]
-
 
 def estimate_payload(estimate: Estimate) -> bytes:
     """A number with its guarantee, as bytes."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
 
-__all__ = ["Increase", "IncreaseRow", "OverTime", "Term", "increase_of", "reach_of_increase"]
-
 _OF_DIFFERENCE = 0.9  # of the chance to fail, where the intervals of both ticks are needed as well
 
 

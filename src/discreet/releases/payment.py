@@ -34,17 +34,6 @@ if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.accounting import Charge
     from discreet.privacy.ledger import Account
 
-__all__ = [
-    "Bill",
-    "Payer",
-    "answer_of",
-    "begin",
-    "check_payer",
-    "is_stored",
-    "kind_of_answer",
-    "pay_and_draw",
-]
-
 T = TypeVar("T")
 
 

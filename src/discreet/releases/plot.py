@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from discreet.releases.group_list import GroupRelease
     from discreet.releases.release import Release
 
-__all__ = ["plot_groups", "plot_histogram", "plot_over_time"]
-
 _BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
 _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
 _LONGEST = 40

@@ -12,8 +12,6 @@ from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
 
-__all__ = ["QuantileRelease", "QuantileRow"]
-
 
 class QuantileRow(NamedTuple):
     """A share, the value below which so much of the data lies, and bounds that hold together with all other rows."""

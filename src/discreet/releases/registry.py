@@ -13,8 +13,6 @@ from typing import Any
 
 from discreet.releases.sheet import horizon_of, released
 
-__all__ = ["registry_entry", "registry_yaml"]
-
 _OPEN = "FILL IN"
 _ACTORS = {
     "central": "The publisher holds the raw data and is trusted with it. Everyone else sees the releases.",

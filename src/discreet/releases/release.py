@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from discreet.releases.over_time import Increase, OverTime
 
-__all__ = ["Release", "Row"]
-
 Counts: TypeAlias = "npt.NDArray[np.int64]"
 
 PAYLOAD_VERSION = 4

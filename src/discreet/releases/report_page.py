@@ -17,8 +17,6 @@ from discreet.releases.release import Release
 if TYPE_CHECKING:
     from discreet.releases.report_release import ReportPart, ReportRelease
 
-__all__ = ["fragment", "page"]
-
 _ROWS = 25  # of a table that is shown at once
 _MOST = 1000  # of one that is opened
 

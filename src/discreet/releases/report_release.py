@@ -12,8 +12,6 @@ from discreet.errors import CorruptStateError, NotPublishedError
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Asked, Guarantee
 
-__all__ = ["ReportPart", "ReportRelease"]
-
 
 @dataclass(frozen=True)
 class ReportPart:

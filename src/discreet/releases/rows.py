@@ -26,8 +26,6 @@ from discreet.events.values import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ArrayRows", "PlainRows", "Rows", "rows_of"]
-
 Places: TypeAlias = "npt.NDArray[np.int64] | memoryview"
 
 _TAKEN_NAMES = ("count", "lower", "upper", "shard")

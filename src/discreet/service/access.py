@@ -13,8 +13,6 @@ from discreet.service.runtime import Service
 from discreet.service.streams import LiveStream
 from discreet.service.tokens import Deed, Token
 
-__all__ = ["Access", "Caller"]
-
 _MOST_CALLERS = 100_000
 
 

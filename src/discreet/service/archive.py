@@ -17,8 +17,6 @@ from discreet.releases.formats import csv_writer
 from discreet.service.store import Store, Which
 from discreet.service.streams import LiveStream
 
-__all__ = ["Archive", "Arrow", "Csv", "Form", "Json"]
-
 _AT_ONCE = 2  # threads that read: whoever comes later waits, and events do not
 _BLOCK_BYTES = 2**18
 _T = TypeVar("_T")

@@ -21,8 +21,6 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.folder import make_folder, sync_folder, write_file
 from discreet.service.store import Store
 
-__all__ = ["backup", "restore"]
-
 
 def backup(data: Path, target: Path, ledger: Path | str | None = None) -> list[str]:
     """Copy a service's folder and its ledger into a new folder. Returns the pan streams, which are left out."""

@@ -29,8 +29,6 @@ from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.problems import MOST_ROWS, ProblemError
 from discreet.service.runs import fields_of, schema_of
 
-__all__ = ["FORMATS", "MAX_FIELD_BYTES", "Reader", "RowsRead", "plausible_event", "too_many_rows"]
-
 MAX_FIELD_BYTES = 1000
 _BLOCK_BYTES = 2**20  # of a body that are read at once
 _BLOCK_ROWS = 2**16

@@ -23,8 +23,6 @@ from discreet.service.shapes import (
 )
 from discreet.service.streams import LiveStream, moment
 
-__all__ = ["described", "metrics"]
-
 _ASK_AGAIN_SECONDS = 5.0
 
 

@@ -13,8 +13,6 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["BoundedProtocol", "bounded"]
-
 _HEAD_PIECE = 4096  # bytes that the parser gets at once; what it makes of them is larger
 _BODY_PIECE = 16384
 _IN_A_ROW = 8  # requests that wait on one connection

@@ -24,8 +24,6 @@ from discreet.storage import read_toml
 from discreet.watch.ticks import duration, ticks_in
 from discreet.watch.timetable import Days, Timetable
 
-__all__ = ["Configuration", "Grant", "ServiceLimits", "StreamDefinition", "differences", "in_words", "load", "renamed"]
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?|https?://\[[0-9a-fA-F:]+\](:\d+)?")
 _WORDS = ((604800, "week"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))

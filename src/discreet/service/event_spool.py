@@ -24,8 +24,6 @@ import msgspec
 
 from discreet.service.folder import make_folder, sync_folder
 
-__all__ = ["EventSpool", "Record"]
-
 _to_disk = getattr(os, "fdatasync", os.fsync)
 # In no text, since no UTF-8 has these bytes; nor the length that records of earlier versions began with.
 _MARK = b"\xff\xfe\xf5\xff"

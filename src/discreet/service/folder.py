@@ -17,8 +17,6 @@ from pathlib import Path
 from discreet.errors import DiscreetError
 from discreet.storage import lock_file
 
-__all__ = ["FolderLock", "make_folder", "sync_folder", "write_file"]
-
 _NAME = "lock"
 
 

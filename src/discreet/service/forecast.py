@@ -12,8 +12,6 @@ from discreet.service.definitions import StreamDefinition, in_words
 from discreet.service.pan_stream import estimator
 from discreet.service.runs import CONFIDENCE, number_shown, protocol_of, run_for
 
-__all__ = ["forecast", "possible", "warnings_of"]
-
 _REPORTS = (100, 1_000, 10_000, 100_000)
 _USELESS = 1_000_000  # an error larger than this is of use to nobody
 _said: dict[tuple[str, int, Budget], list[str]] = {}

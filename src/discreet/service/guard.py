@@ -14,8 +14,6 @@ from discreet.service.log import tell
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import place_of
 
-__all__ = ["CONTENT_SECURITY_POLICY", "Guard", "problem_response"]
-
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -23,8 +23,6 @@ from discreet.service.shapes import IncreaseModel
 from discreet.service.store import Store
 from discreet.service.streams import LiveStream
 
-__all__ = ["increases"]
-
 _made: dict[tuple[str, int, Budget], Any] = {}  # by definition, number of ticks and budget
 
 

@@ -13,8 +13,6 @@ from logging import ERROR, INFO, WARNING
 from discreet.service.log import tell
 from discreet.service.streams import LiveStream, moment
 
-__all__ = ["Journal"]
-
 _SAY_SECONDS = 60.0  # between two lines about ticks, and about refusals, of a stream
 
 

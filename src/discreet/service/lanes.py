@@ -9,8 +9,6 @@ from collections.abc import Callable
 from discreet.service.problems import stopping
 from discreet.service.streams import Arrival, LiveStream
 
-__all__ = ["Done", "Lane"]
-
 Done = Callable[[Arrival, Exception | None], None]
 
 

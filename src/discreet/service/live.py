@@ -15,8 +15,6 @@ from discreet.service.problems import ProblemError
 from discreet.service.runtime import Service
 from discreet.service.streams import LiveStream
 
-__all__ = ["Live"]
-
 _KEEP_ALIVE_SECONDS = 15.0
 
 

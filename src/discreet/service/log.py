@@ -10,8 +10,6 @@ import logging
 import time
 from typing import Any
 
-__all__ = ["LogLines", "log", "tell"]
-
 log = logging.getLogger("discreet.service")
 
 

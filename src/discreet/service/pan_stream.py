@@ -37,8 +37,6 @@ from discreet.service.store import Kept
 from discreet.service.streams import Arrival, LiveStream, Surroundings, disk_full
 from discreet.storage import locked, open_state, seal_state
 
-__all__ = ["PanStream", "estimator"]
-
 _FAMILY = 152
 _REST_SECONDS = 10.0  # between two writes of the file when nobody comes
 _EVENTS = (

@@ -6,8 +6,6 @@ from typing import Any
 
 from discreet.service.shapes import ProblemModel
 
-__all__ = ["MOST_ROWS", "ProblemError", "gone", "stopping", "too_busy"]
-
 MOST_ROWS = 100  # so many bad rows are listed
 
 

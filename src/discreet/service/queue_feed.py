@@ -25,8 +25,6 @@ from discreet.service.streams import OFFSET_KEY, Arrival, LiveStream
 if TYPE_CHECKING:
     from discreet.service.runtime import Service
 
-__all__ = ["QueueFeed"]
-
 _LOOK_SECONDS = 5.0  # between two looks at how far the queue is
 _PLACE = struct.Struct(">8sIQ")  # topic, partition, the offset that comes next
 

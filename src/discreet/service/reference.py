@@ -5,8 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-__all__ = ["reference_page"]
-
 
 def reference_page(openapi: dict[str, Any]) -> str:
     """A page of what `/openapi.json` has, in the style of the service's other pages."""

@@ -40,8 +40,6 @@ from discreet.service.store import Which
 from discreet.service.streams import Arrival, LiveStream
 from discreet.service.uploads import ON_THE_LOOP, EventsLane, Uploads, accepted
 
-__all__ = ["make_app"]
-
 PAGE = Path(__file__).parent / "page"
 _ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer

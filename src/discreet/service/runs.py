@@ -30,8 +30,6 @@ from discreet.watch.timetable import RunSpan
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-__all__ = ["CONFIDENCE", "Curated", "Survey", "fields_of", "number_shown", "protocol_of", "run_for", "schema_of"]
-
 CONFIDENCE = 0.95
 _BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
 _BY_TIME = (

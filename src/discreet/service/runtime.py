@@ -35,8 +35,6 @@ from discreet.service.store import Store
 from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full, moment
 from discreet.service.tokens import Tokens
 
-__all__ = ["Service", "place_of", "status_of"]
-
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
 _AGAIN_SECONDS = 1.0
 

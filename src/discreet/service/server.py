@@ -26,8 +26,6 @@ from discreet.service.log import log
 from discreet.service.routes import make_app
 from discreet.service.runtime import Service
 
-__all__ = ["UncountedState", "serve", "unnumbered"]
-
 _DRAIN_SECONDS = 10
 _SWITCH_SECONDS = 0.0005  # the writer, back from the disk, does not wait long for the loop; 5 ms are usual
 

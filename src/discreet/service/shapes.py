@@ -11,20 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from discreet.service.definitions import HiddenUnit, Kind, Trust
 
-__all__ = [
-    "AcceptedModel",
-    "HealthModel",
-    "IncreaseModel",
-    "IncreasesModel",
-    "ProblemModel",
-    "ReleaseModel",
-    "ReleasesModel",
-    "RoundModel",
-    "StatusModel",
-    "StreamModel",
-    "StreamsModel",
-]
-
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)

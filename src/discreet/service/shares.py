@@ -15,8 +15,6 @@ from types import TracebackType
 
 from discreet.service.problems import too_busy
 
-__all__ = ["Holding", "Shares"]
-
 Party = tuple[str, ...]
 
 

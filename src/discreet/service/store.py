@@ -24,8 +24,6 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.folder import make_folder
 from discreet.watch.timetable import RunSpan
 
-__all__ = ["Kept", "Store", "Which"]
-
 _VERSION = 2
 _PATIENCE = 30.0  # seconds, for other processes that write
 _RUNS = """create table runs (name text not null, run integer not null, begins real not null, ends real not null,

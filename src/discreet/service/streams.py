@@ -31,8 +31,6 @@ from discreet.service.shapes import ReleaseModel
 from discreet.service.store import Kept, Store
 from discreet.watch.timetable import RunSpan, Timetable
 
-__all__ = ["Arrival", "LiveStream", "SpooledStream", "Surroundings", "disk_full", "moment"]
-
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
 _ROOM_SHARE = 0.25  # of the limit of a spool: how far it may be missed
 _RANDOM = random.SystemRandom()

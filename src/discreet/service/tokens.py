@@ -13,8 +13,6 @@ from typing import Literal
 from discreet.errors import ParameterError
 from discreet.service.store import Store
 
-__all__ = ["SCOPES", "Token", "Tokens", "make_token"]
-
 SCOPES = ("ingest", "read", "admin")
 _PREFIX = "discreet_"
 _LOOK_SECONDS = 1.0

@@ -27,8 +27,6 @@ from discreet.service.shapes import AcceptedModel
 from discreet.service.shares import Holding
 from discreet.service.streams import Arrival, LiveStream
 
-__all__ = ["ON_THE_LOOP", "EventsLane", "Uploads", "accepted"]
-
 ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
 _IF_IT_IS_PLAIN = 2**18  # bytes of a body that takes little time if nothing is wrong with it
 _AT_ONCE = 2  # bodies that are read in threads: others wait, and hold up nobody else

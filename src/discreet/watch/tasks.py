@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from discreet.questions.live_question import LiveQuestion
     from discreet.watch.timetable import Days, RunSpan
 
-__all__ = ["Counts", "DistinctPeople", "Run", "Task", "TopItems", "Total", "reader_of", "task_of"]
-
 
 @dataclass(frozen=True)
 class Task:

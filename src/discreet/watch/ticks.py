@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from discreet.questions.live_question import LiveQuestion
 
-__all__ = ["Add", "End", "Rule", "Ticker", "duration", "ticks_in"]
-
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])")
 _MOST_OPEN = 1000  # ticks that wait for late rows

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.privacy.spans import Calendar
 
-__all__ = ["Days", "RunSpan", "Timetable"]
-
 _FOR_EVER = 2**62
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Guarantee
     from discreet.privacy.ledger import Account
 
-__all__ = ["Watcher", "watching"]
-
 FAMILY = 150
 _POLL_SECONDS = 0.2
 

@@ -8,8 +8,6 @@ from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_any_shown, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["chan_threshold"]
-
 
 @lru_cache(maxsize=1024, typed=True)
 def chan_threshold(epsilon: float, delta: float, capacity: int) -> int:

@@ -22,8 +22,6 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.safety import SAFETY
 
-__all__ = ["Collisions", "all_rows_fail", "cell_probability", "digest_collision_probability", "majority_fails"]
-
 
 def cell_probability(width: int) -> Fraction:
     """The largest probability with which an item lands in a given cell: ceil(2^32 / width) / 2^32."""

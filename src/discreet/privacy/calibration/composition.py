@@ -17,8 +17,6 @@ from functools import lru_cache
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["repeated_delta", "repeated_share"]
-
 
 def repeated_delta(epsilon: float, epsilon_each: float, delta_each: float, times: int) -> float:
     """delta at `epsilon` of `times` releases, each (epsilon_each, delta_each)-DP; never understated."""

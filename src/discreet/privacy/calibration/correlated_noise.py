@@ -43,8 +43,6 @@ from discreet.privacy.calibration.gaussian import (
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["correlated_calibration", "discrete_correlated_delta"]
-
 Array = npt.NDArray[np.float64]
 
 _LARGEST_CHANGES = 10_000_000

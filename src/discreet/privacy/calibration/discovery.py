@@ -38,8 +38,6 @@ from discreet.privacy.calibration.gaussian import (
 )
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["discovery_calibration", "discovery_delta"]
-
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of delta for the cut; the best is taken
 _REACH = 39.0  # sigmas; exp(-760) is left outside
 _ROUNDING = 1e-10  # relative, of sums of positive terms

@@ -28,17 +28,6 @@ from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = [
-    "discrete_gaussian_delta",
-    "discrete_gaussian_mass",
-    "discrete_gaussian_sigma",
-    "discrete_gaussian_sigma_any",
-    "discrete_gaussian_tail",
-    "discrete_gaussian_tails",
-    "gaussian_delta",
-    "gaussian_sigma",
-]
-
 Array = npt.NDArray[np.float64]
 
 _ORDER = 11  # of the Euler-Maclaurin expansion

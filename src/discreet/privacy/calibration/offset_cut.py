@@ -24,8 +24,6 @@ from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["group_factor", "offset_delta", "offset_threshold"]
-
 
 def _log_delta(rate: float, t: int) -> float:
     """log delta(t) for one event, in closed form.

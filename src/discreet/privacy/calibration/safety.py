@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["SAFETY", "safe_ceil"]
-
 # Every delta returned is raised, and every tail used as a lower bound lowered, by this relative margin. It is more
 # than a thousand times the rounding error of the few dozen floating-point operations behind any of them.
 SAFETY = 1e-12

@@ -32,8 +32,6 @@ from discreet.privacy.calibration.normal import log_ndtr
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-__all__ = ["discrete_gshm_delta", "gshm_calibration", "gshm_delta"]
-
 Array = npt.NDArray[np.float64]
 Change = Callable[[Array, float, Array], Array]  # delta_j(x), of x, sigma and j
 

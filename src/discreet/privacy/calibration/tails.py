@@ -17,19 +17,6 @@ from discreet.privacy.calibration.safety import SAFETY
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "any_of_log_delta",
-    "laplace_reach",
-    "log_any_shown",
-    "log_any_shown_each",
-    "log_below",
-    "log_sum_tail",
-    "log_tail",
-    "smallest",
-    "smallest_shift",
-    "upper_tail",
-]
-
 
 def log_tail(rate: float, s: int) -> float:
     """log P[Z >= s].

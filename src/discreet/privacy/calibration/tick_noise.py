@@ -29,8 +29,6 @@ from discreet.privacy.calibration.gaussian import gaussian_reach, sum_of_two
 from discreet.privacy.calibration.normal import ndtri
 from discreet.privacy.checks import probability as checked_probability
 
-__all__ = ["LEAST_WIDTH", "Change", "TickNoise", "difference_reach", "geometric_squares"]
-
 Floats = npt.NDArray[np.float64]
 
 LEAST_WIDTH = 32

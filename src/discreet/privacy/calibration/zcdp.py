@@ -20,17 +20,6 @@ from functools import lru_cache
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability
 
-__all__ = [
-    "best_order",
-    "gaussian_rho",
-    "pure_rho",
-    "rho_at_order",
-    "zcdp_delta",
-    "zcdp_epsilon",
-    "zcdp_rho",
-    "zcdp_sigma",
-]
-
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
     """The smallest value met by a golden-section search of a unimodal function."""

@@ -39,8 +39,6 @@ from discreet.privacy.spans import ALWAYS, Calendar, Period, span_parts
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
-__all__ = ["Account", "Ledger", "Payment", "Step", "new_charge_id"]
-
 # So many ids does a refusal name.
 _MOST_IDS = 100
 

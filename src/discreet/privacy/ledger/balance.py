@@ -26,8 +26,6 @@ from discreet.privacy.spans import ALWAYS, Calendar, Period
 from discreet.privacy.unit import unit_from_dict
 from discreet.privacy.zcdp_filter import ZcdpFilter
 
-__all__ = ["ACCOUNTINGS", "Accounting", "Amount", "Balance", "Limit", "Standing", "Statement"]
-
 Accounting = Literal["tight", "basic", "zcdp"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("tight", "basic", "zcdp")
 """How the charges of an account are composed: tightly, for budgets that nobody chose by looking at earlier releases; or

@@ -34,8 +34,6 @@ from discreet.errors import LedgerError
 from discreet.privacy.ledger.balance import Balance
 from discreet.privacy.ledger.event_rows import EventRows, Key, Row
 
-__all__ = ["ChargeEvents", "EventStore", "LedgerEvent", "LogReader", "LogWriter", "utc_now"]
-
 EVENT_VERSION = 3
 """Of the details of events: 2 has filters of grants and what charges cost under them, 3 has units, ends and renewals of
 grants, periods of charges, and who made either; otherwise they are as 1. The next version: write it here, and read all

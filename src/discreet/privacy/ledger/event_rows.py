@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["EventRows", "Key", "Row"]
-
 Key = tuple[str, ...]
 """Of a total: the name of an account, or that and a charge's id."""
 Row = tuple[Any, ...]

@@ -8,8 +8,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["idle_connection", "one_connection", "using"]
-
 
 class _Kept(threading.local):
     """The connections of this thread, each with its process, which may have forked; None outside `one_connection`.

@@ -24,8 +24,6 @@ from discreet.privacy.ledger.event_log import EventStore, LogReader, LogWriter, 
 from discreet.privacy.ledger.event_rows import EventRows
 from discreet.privacy.ledger.idle_connections import idle_connection, using
 
-__all__ = ["SQLiteStore", "backup"]
-
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
 SCHEMA_VERSION = 2
 """Of the tables below; any other is refused. The next version: change the tables, count up, let `_check_schema` take

@@ -14,8 +14,6 @@ from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.ledger.accounts import Ledger
 from discreet.privacy.ledger.event_log import MOVED_VERSION, LedgerEvent, LogReader, LogWriter
 
-__all__ = ["move"]
-
 
 def move(account: str, source: Ledger, target: Ledger) -> int:
     """Move an account, and return how many events it has. LedgerError while a charge waits for its release."""

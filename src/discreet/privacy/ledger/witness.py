@@ -18,8 +18,6 @@ from pathlib import Path
 from discreet.errors import LedgerError
 from discreet.privacy.ledger.event_log import LogReader
 
-__all__ = ["Witness"]
-
 
 class Witness:
     """The last event of the ledger at a place that this host saw."""
