@@ -86,8 +86,11 @@ class Lookup:
         return _Looked(self, query)
 
     def as_texts(self) -> Lookup:
-        """The same with every column as text, as growing inputs have them."""
-        texts = {name: column.cast(pa.string()) for name, column in self.columns.items()}
+        """The same with every column as text, as growing inputs have them; DataError for lists and the like."""
+        try:
+            texts = {name: column.cast(pa.string()) for name, column in self.columns.items()}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise DataError(f"{self.table}: its columns must be texts, numbers, times or booleans here") from None
         return Lookup(self.table, self.on, self.digest, self.keys, texts)
 
     def found(self, keys: Any, names: Sequence[str]) -> list[pa.Array]:

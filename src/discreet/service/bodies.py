@@ -79,15 +79,25 @@ def _about(field: str, what: str) -> str:
 
 
 class Reader:
-    """Reads the bodies for one stream, a block at a time: what is in memory at once are columns, not rows."""
+    """Reads the bodies for one stream, a block at a time: what is in memory at once are columns, not rows.
+
+    With a public table (`lookup`) the field `on` is read in the place of the columns that the table has.
+    """
 
     def __init__(self, definition: StreamDefinition, limits: ServiceLimits | None = None) -> None:
         limits = ServiceLimits() if limits is None else limits
         self._most_rows, self._most_text = limits.body_rows, limits.body_bytes
         self.schema = schema_of(definition)
-        self._fields = list(fields_of(definition).values())
-        self._where = dict(definition.where)
+        self._kept = list(fields_of(definition).values())
+        self._lookup = definition.table
+        public = {} if self._lookup is None else self._lookup.columns
+        key = [] if self._lookup is None else [self._lookup.on]
+        self._fields = list(dict.fromkeys([*(field for field in self._kept if field not in public), *key]))
+        self._where = {field: value for field, value in definition.where.items() if field not in public}
+        self._where_public = {field: value for field, value in definition.where.items() if field in public}
         self._set = definition.column if definition.sets else None  # the field that holds lists
+        lists = pa.large_list(pa.large_string())
+        self._kinds = [lists if field == self._set else pa.large_string() for field in self._fields]
         every = list(dict.fromkeys([*self._fields, *self._where]))
         self._names = {field: f"f{number}" for number, field in enumerate(every)}
         rename = {name: field for field, name in self._names.items()}
@@ -127,7 +137,7 @@ class Reader:
         if len(events) > self._most_rows:
             raise too_many_rows(self._most_rows)
         found = self._columns(events)
-        return None if found is None else RowsRead(len(events), found[0], self._batch(found[1]))
+        return None if found is None else self._rows(len(events), *found)
 
     def read(self, form: str, body: bytes, skip: bool) -> RowsRead:
         """The rows of a body; ProblemError 422 for wrong ones, unless they are to be skipped."""
@@ -135,7 +145,7 @@ class Reader:
             read = self._arrow(body, skip)
             assert read is not None
             return read
-        gathered = _Gathered(self.schema.types, self._most_rows, skip)
+        gathered = _Gathered(self._kinds, self._most_rows, skip)
         if form == "csv" and self._set is not None:
             raise ProblemError(422, "The stream counts sets of items", "Send them as lists, in JSON or Arrow.")
         if form == "csv":
@@ -144,13 +154,13 @@ class Reader:
             self._ndjson(body, gathered)
         else:
             self._json(body, gathered)
-        return gathered.read(self._batch)
+        return gathered.read(self._rows)
 
     def of_values(self, values: dict[str, str]) -> RowsRead:
         """One event that is there already, and right."""
         wanted = all(_equal(values.get(field), value) for field, value in self._where.items())
         arrays = [pa.array([values[field]] if wanted else [], pa.large_string()) for field in self._fields]
-        return RowsRead(1, int(wanted), self._batch(arrays))
+        return self._rows(1, int(wanted), arrays)
 
     # ---- many rows at once ------------------------------------------------------------------------------------------
 
@@ -178,8 +188,27 @@ class Reader:
             arrays.append(array)
         return len(events), arrays
 
-    def _batch(self, arrays: list[Any]) -> pa.RecordBatch | None:
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else None
+    def _rows(self, taken: int, counted: int, arrays: list[Any], wrong: int = 0) -> RowsRead:
+        """Rows that were read, with what the public table has for them; without those that it has nothing for."""
+        if self._lookup is not None:
+            columns = dict(zip(self._fields, arrays, strict=True))
+            names = list(dict.fromkeys([*(field for field in self._kept if field not in columns), *self._where_public]))
+            found = dict(zip(names, self._lookup.found(columns[self._lookup.on], names), strict=True))
+            if sum(_length(column) for column in found.values()) > self._most_text:
+                raise ProblemError(413, "The rows are too many", "With the public table they are larger than a body.")
+            keep = np.ones(counted, np.bool_)
+            for name, column in found.items():
+                wanted = self._where_public.get(name)
+                there = column.is_valid() if wanted is None else pc.fill_null(pc.equal(column, wanted), False)
+                keep &= np.asarray(there, np.bool_)
+            columns |= found
+            mask, counted = pa.array(keep), int(keep.sum())
+            arrays = [
+                columns[field].filter(mask).cast(kind)
+                for field, kind in zip(self._kept, self.schema.types, strict=True)
+            ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else None
+        return RowsRead(taken, counted, batch, wrong)
 
     def _block(self, decode: Callable[[], list[Any]], rows: Iterable[tuple[int, bytes]], to: _Gathered) -> None:
         """A block of JSON: all of it at once if every row is right, else row by row."""
@@ -298,7 +327,7 @@ class Reader:
 
     def _arrow(self, body: bytes, skip: bool, plain: bool = False) -> RowsRead | None:
         """`plain` takes only what is as large in memory as it came, and has no wrong row; None for the rest."""
-        gathered = _Gathered(self.schema.types, self._most_rows, skip)
+        gathered = _Gathered(self._kinds, self._most_rows, skip)
         needed = [*self._fields, *self._where]
         texts = 0
         try:
@@ -319,7 +348,7 @@ class Reader:
                         if field in names:
                             column = group.column(field)
                             if field == self._set:
-                                column = pa.chunked_array(map(_one_list_each, column.chunks), self.schema.field(0).type)
+                                column = pa.chunked_array(map(_one_list_each, column.chunks), self._kinds[0])
                             else:
                                 texts += _check_column(column, self._most_text - texts)
                                 column = _as_text(column)
@@ -328,7 +357,7 @@ class Reader:
                         return None
         except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, NotImplementedError, struct.error):
             raise ProblemError(400, "The body is not an Arrow stream") from None
-        return gathered.read(self._batch)
+        return gathered.read(self._rows)
 
     def _add_table(self, rows: int, columns: dict[str, pa.ChunkedArray], to: _Gathered, plain: bool) -> bool:
         """False if some rows are wrong and all must be right."""
@@ -354,8 +383,8 @@ class Reader:
             wanted = pc.fill_null(pc.equal(columns[field], value), False)
             columns = {name: column.filter(wanted) for name, column in columns.items()}
             counted = len(columns[field])
-        kinds = self.schema.types
-        arrays = [_joined(columns[field].chunks, kind) for field, kind in zip(self._fields, kinds, strict=True)]
+        fields = zip(self._fields, self._kinds, strict=True)
+        arrays = [_joined(columns[field].chunks, kind) for field, kind in fields]
         to.add_block(rows - wrong, counted, arrays)
         return True
 
@@ -416,7 +445,7 @@ class _Gathered:
                 column.append(pa.array(values, kind))
             self._values = []
 
-    def read(self, batch: Callable[[list[Any]], pa.RecordBatch | None]) -> RowsRead:
+    def read(self, made: Callable[[int, int, list[Any], int], RowsRead]) -> RowsRead:
         """All of them; ProblemError if some are wrong and must not be."""
         if self.wrong and not self._skip:
             raise bad_rows(self._bad, self.wrong)
@@ -425,7 +454,12 @@ class _Gathered:
         for kind in self._kinds:  # a column at a time: the pieces of one are gone before the next is put together
             pieces = self._arrays.pop(0)
             arrays.append(_joined(pieces, kind))
-        return RowsRead(self._taken, self._counted, batch(arrays), self.wrong)
+        return made(self._taken, self._counted, arrays, self.wrong)
+
+
+def _length(column: pa.Array) -> int:
+    """Of all texts of a column, in bytes."""
+    return pc.sum(pc.binary_length(column)).as_py() or 0
 
 
 def _joined(pieces: list[Any], kind: pa.DataType) -> Any:

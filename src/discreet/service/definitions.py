@@ -12,9 +12,19 @@ from logging import WARNING
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
-from discreet.errors import ParameterError, WordError
+from discreet.errors import DiscreetError, ParameterError, WordError
+from discreet.events.lookup import Lookup
 from discreet.events.queues import topic_of
 from discreet.privacy import Budget, Event, User
 from discreet.privacy.spans import Calendar
@@ -116,12 +126,15 @@ class StreamDefinition(BaseModel):
     universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
     capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
     where: dict[str, str] = Field(default_factory=dict, max_length=8)
+    lookup: str | None = Field(default=None, min_length=1)  # the file of a public table, whose columns events have, too
+    on: str | None = Field(default=None, min_length=1, max_length=200)  # the field that says which of its rows
     sites: tuple[str, ...] = ()
     question: str | None = Field(default=None, min_length=1, max_length=1000)
     options: tuple[str, ...] | None = None
     protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
     following: tuple[Grant, ...] = ()  # under each of which the stream goes on for another horizon
     _begun: str | None = PrivateAttr(default=None)
+    _table: Lookup | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -166,12 +179,14 @@ class StreamDefinition(BaseModel):
             raise ValueError(f'this stream hides a {self.hides}: for unit = "{self.unit}" {advice[self.unit or "row"]}')
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
             raise ValueError("this promise has no delta: leave it out")
+        self._fits_lookup()
         getattr(self, f"_fits_{self.kind}", lambda: None)()
         try:
             _ = self.live
         except WordError as error:
             raise ValueError(error.spelled(lambda word: _KINDS.get(word, word))) from None
-        if self.sites and self.column not in (None, *PLAUSIBLE_FIELDS):
+        public = () if self.table is None else self.table.columns
+        if self.sites and not {self.column, self.on} <= {None, *PLAUSIBLE_FIELDS, *public}:
             raise ValueError(f"events of a site have the fields {', '.join(PLAUSIBLE_FIELDS)}")
         if self.sites and self.user not in (None, "visitor"):
             raise ValueError('of events of a site the user is "visitor"')
@@ -194,6 +209,28 @@ class StreamDefinition(BaseModel):
         if self.late is not None and self.late > self.ticks * self.tick:
             raise ValueError(f"late must be shorter than {self.per}")
 
+    def _fits_lookup(self) -> None:
+        """The public table is read and checked when the file is."""
+        if (self.lookup is None) != (self.on is None):
+            raise ValueError("lookup and on go together: a public table, and the field that says which row belongs")
+        if self.lookup is None or self.on is None:
+            return
+        try:
+            self._table = Lookup.of(self.lookup, self.on).as_texts()
+        except DiscreetError as error:
+            raise ValueError(f"lookup: {error}") from None
+        used = [name for name in (self.column, self.user, *self.where) if name in self._table.columns]
+        if not used:
+            raise ValueError(
+                f"lookup has no use: column, user or where must name one of {', '.join(self._table.columns)}"
+            )
+        if self.time in self._table.columns or (self.sets and self.on == self.column):
+            raise ValueError("time is that of the event, and a set is in it: neither comes from lookup or is its key")
+        if any(
+            len(text.encode()) > 1000 for name in used for text in self._table.columns[name].drop_null().to_pylist()
+        ):
+            raise ValueError("lookup must have texts of at most 1000 bytes")
+
     def _fits_top(self) -> None:
         if (self.user is None and not self.sets) != (self.max_items is None):
             raise ValueError(
@@ -213,12 +250,22 @@ class StreamDefinition(BaseModel):
     # ---- what follows from it ---------------------------------------------------------------------------------------
 
     @property
+    def table(self) -> Lookup | None:
+        """The public table, with every column as text."""
+        return self._table
+
+    @field_serializer("lookup")
+    def _named(self, path: str | None) -> dict[str, str] | None:
+        """A table is shown, and fixed, by its name and what is in it, wherever it lies."""
+        return None if path is None or self._table is None else self._table.to_dict()
+
+    @property
     def live(self) -> LiveQuestion | None:
         """The question that it asks at every tick; None for a survey, whose question is for people."""
         if self.kind == "survey":
             return None
-        words = {"column": self.column, "user": self.user, "max_items": self.max_items, "universe": self.universe}
-        words["sets"] = bool(self.sets)
+        words: dict[str, Any] = {"column": self.column, "user": self.user, "max_items": self.max_items}
+        words |= {"universe": self.universe, "sets": bool(self.sets), "lookup": self._table, "on": self.on}
         kinds = {word: self.kind == kind for word, kind in (("total", "count"), ("distinct", "distinct"))}
         return LiveQuestion(**words, **kinds, capacity=self.capacity, tick=f"{self.tick}s", horizon=self.ticks)  # type: ignore[arg-type]
 
@@ -324,13 +371,14 @@ class StreamDefinition(BaseModel):
 
 _KINDS = {"total": 'kind = "count"', "distinct": 'kind = "distinct"'}  # words of `LiveQuestion`, as a stream says them
 _OF_KINDS = {
-    "column", "user", "max_items", "sets", "k", "universe", "capacity", "where", "sites", "question", "options",
-    "protocol",
+    "column", "user", "max_items", "sets", "k", "universe", "capacity", "where", "lookup", "on", "sites", "question",
+    "options", "protocol",
 }  # fmt: skip
+_OF_ROWS = {"where", "sites", "lookup", "on"}
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "top": ({"column", "k"}, {"user", "max_items", "sets", "universe", "capacity", "where", "sites"}),
-    "count": (set(), {"where", "sites"}),
-    "distinct": ({"user"}, {"where", "sites"}),
+    "top": ({"column", "k"}, {"user", "max_items", "sets", "universe", "capacity", *_OF_ROWS}),
+    "count": (set(), _OF_ROWS),
+    "distinct": ({"user"}, _OF_ROWS),
     "survey": ({"question", "options"}, {"protocol"}),
 }
 
@@ -424,6 +472,8 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
             for line in said:
                 sentence = "{place}: {renamed}; the old word goes with the next version"
                 tell(WARNING, "old word", sentence, place=place, renamed=line)
+            if isinstance(table.get("lookup"), str) and "://" not in table["lookup"]:
+                table = {**table, "lookup": str(folder / table["lookup"])}
         streams[name] = _checked(place, StreamDefinition, table)
     shared = {definition.account for definition in streams.values()}
     for name, definition in streams.items():

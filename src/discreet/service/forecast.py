@@ -91,7 +91,9 @@ def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
 def _words(definition: StreamDefinition) -> str:
     if definition.kind == "top":
         whose = "events" if definition.user is None else "people"
-        return f"the {definition.k} most frequent values of {definition.column!r}, by the number of {whose}"
+        table = definition.table
+        public = f" (of {table.table}, by {table.on!r})" if table and definition.column in table.columns else ""
+        return f"the {definition.k} most frequent values of {definition.column!r}{public}, by the number of {whose}"
     if definition.kind == "count":
         return "the number of events so far"
     if definition.kind == "distinct":

@@ -36,7 +36,9 @@ class QueueFeed:
         self._service, self._stream, self._source = service, stream, source
         kind, _, topic = topic_of(source)
         self._topic = hashlib.sha256(f"{kind}:{topic}".encode()).digest()[:8]
-        self._reader = Reader(stream.definition, service.configuration.limits)
+        # What is taken at once is bounded by its number: no message is refused for the size of what a table adds.
+        limits = service.configuration.limits.model_copy(update={"body_bytes": 2**30})
+        self._reader = Reader(stream.definition, limits)
 
     def run(self, stopping: threading.Event) -> None:
         """Until the service stops; trouble is told, and tried again."""
