@@ -464,7 +464,7 @@ class Sizes:
     spread: float
     rows: bool  # or values: entries may be larger than 1
 
-    @property
+    @cached_property
     def lengths(self) -> Array:
         """That of each edge; of a bin a typical one, in the middle of its logarithms."""
         return np.asarray(np.sqrt(self.edges / math.sqrt(_FACTOR)) if self.rows else np.sqrt(self.edges))
@@ -472,7 +472,7 @@ class Sizes:
     def _mass(self, lengths: Array) -> Array:
         return lengths if self.rows else lengths**2
 
-    @property
+    @cached_property
     def people(self) -> Array:
         """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
         invent long vectors. Of rows and values these may be of any length, and a bin by itself must stand out more;
@@ -553,7 +553,7 @@ class Sizes:
                 best, least_error = longest, error
         return best
 
-    @property
+    @cached_property
     def _seen(self) -> int:
         """How many bins there are up to the first beyond the last that stands out."""
         return int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1

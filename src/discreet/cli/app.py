@@ -48,6 +48,14 @@ _COMMANDS = (
     "completion",
 )
 _WITHOUT_MATRICES = (*_QUESTIONS, "report", "plan", "explain", "init", "ledger", "completion")
+OLD_OPTIONS = {
+    "--user-column": "--user",
+    "--max-items-per-user": "--max-items",
+    "--max-rows-per-user": "--max-rows",
+    "--time-column": "--time",
+    "--value-column": "--value",
+}
+"""Options as the version before spelled them, and as they are spelled now."""
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -58,9 +66,18 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from discreet.cli.options import in_new_words
-
-        return super().parse_args(ctx, in_new_words(args))
+        """Some options may be spelled as in the version before."""
+        told, names = [], {each.partition("=")[0] for each in args}
+        for each in args:
+            name, equals, value = each.partition("=")
+            if name in OLD_OPTIONS:
+                if OLD_OPTIONS[name] in names:
+                    raise errors.ParameterError(
+                        f"{name} is now called {OLD_OPTIONS[name]}: give {OLD_OPTIONS[name]} alone"
+                    )
+                note(f"{name} is now called {OLD_OPTIONS[name]}")
+            told.append(f"{OLD_OPTIONS.get(name, name)}{equals}{value}")
+        return super().parse_args(ctx, told)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -135,9 +152,7 @@ def _run() -> int:
     except (errors.DataError, errors.CorruptStateError) as error:
         return _fail(4, str(error))
     except errors.WordError as error:
-        from discreet.cli.options import spelled
-
-        return _fail(2, spelled(error))
+        return _fail(2, error.spelled(lambda word: f"--{word.replace('_', '-')}"))
     except (errors.ParameterError, errors.IncompatibleSummaryError) as error:
         return _fail(2, str(error))
     except errors.TryAgainError as error:

@@ -11,7 +11,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import Argument, flag, option, takes
-from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.errors import DataError, ParameterError
 
 __all__ = ["explain"]
 
@@ -74,9 +74,9 @@ def explain(
     told = _read(release)
     try:
         if sheet:
-            from discreet.releases.sheet import sign_off_sheet
+            from discreet.releases.sheet import paid_by, sign_off_sheet
 
-            paid = {} if ledger is None or account is None else _paid(told, ledger, account)
+            paid = {} if ledger is None or account is None else paid_by(told, ledger, account)
             words = sign_off_sheet(told, data=data, period=period, **paid)
         elif registry:
             from discreet.releases.registry import registry_entry, registry_yaml
@@ -102,39 +102,3 @@ def _read(release: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{release} is not a release in JSON with a guarantee") from None
     return dict(told)
-
-
-def _paid(told: dict[str, Any], ledger: Path | str, account: str) -> dict[str, Any]:
-    """The account, what all of its releases have spent of what was granted, and the charge of this one."""
-    from discreet.privacy.ledger import Ledger
-    from discreet.releases import Release
-
-    opened = Ledger(ledger)
-    payer = opened.account(account)
-    stands = payer.statement()
-    spent = f"{stands.spent} of {stands.granted}{stands.about and f' about {stands.about}, the most about any day'}"
-    try:
-        payload = Release.from_json(json.dumps(told)).to_payload()
-    except (DiscreetError, ValueError, KeyError, TypeError):
-        payload = None  # no list, or one of an older version
-    same = [
-        event.charge_id
-        for event in opened.history(account)
-        if event.kind == "release" and _is_what_was_stored(told, payload, opened.release_payload(event))
-    ]
-    return {"account": account, "spent_by_all": spent, "charge_id": same[0] if len(same) == 1 else None}
-
-
-def _is_what_was_stored(told: dict[str, Any], payload: bytes | None, stored: bytes) -> bool:
-    """Whether this release is the stored one: a list byte by byte, numbers by question, promise and values."""
-    if payload is not None:
-        return payload == stored
-    try:
-        fields = json.loads(stored)
-        fields = {**fields, **(fields.get("told") or fields.get("asked") or {})}
-        numbers = [row["value"] for row in told.get("quantiles", [told])]
-        return numbers == [row["value"] for row in fields.get("quantiles", [fields])] and all(
-            told[name] == fields[name] for name in ("guarantee", "columns", "parameters", "time")
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return False

@@ -13,7 +13,7 @@ A command adds the options that it alone has with `option`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
-from discreet.errors import ParameterError, WordError
+from discreet.errors import ParameterError
+from discreet.questions.words import words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from discreet.engines.sql import Query
-    from discreet.events.files import FileRows, Files
-    from discreet.events.text import Dialect
+    from discreet.events.files import FileRows
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
     from discreet.questions.words import Word
@@ -90,9 +90,9 @@ def of_word(each: Word) -> list[click.Option]:
         return [click.Option(names, help=each.help, is_flag=True)]
     if kind.flag is not None:
         flags = ((named, kind.flag, each.help), *kind.more_flags)
-        once: dict[str, Any] = {"type": kind.type, "multiple": True, "callback": only_one}
         return [
-            click.Option([f"--{name}", each.name], flag_value=value, help=help, **once) for name, value, help in flags
+            click.Option([f"--{name}", each.name], flag_value=value, help=help, type=kind.type, multiple=True)
+            for name, value, help in flags
         ]
     default = each.default if each.default is None or isinstance(each.default, tuple) else (each.default,)
     option = click.Option(
@@ -103,10 +103,24 @@ def of_word(each: Word) -> list[click.Option]:
         type=click.Choice(kind.choices) if kind.choices else kind.type,
         nargs=kind.values,
         metavar=kind.shown,
-        multiple=True,
-        callback=None if kind.several else only_one,
+        multiple=True,  # also of words that are said once: click would take the last of several
     )
     return [option]
+
+
+def said(question: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The words of a class of questions that were said, by the values of their options."""
+    words = {}
+    for each in words_of(question):
+        values = given.get(each.name, ())
+        if isinstance(values, tuple) and not each.kind.several:
+            if len(values) > 1:
+                option = each.option or each.name.replace("_", "-")
+                raise ParameterError(f"--{option} is given more than once, and this command takes one")
+            values = values[0] if values else None
+        if values is not None and values != ():
+            words[each.name] = values
+    return words
 
 
 def choice(*values: str) -> click.Choice[str]:
@@ -197,33 +211,6 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 HELP_ALL = flag("--help-all", "Show all options and exit.", is_eager=True, expose_value=False, callback=_show_all)
 
-_OLD = {
-    "--user-column": "--user",
-    "--max-items-per-user": "--max-items",
-    "--max-rows-per-user": "--max-rows",
-    "--time-column": "--time",
-    "--value-column": "--value",
-}
-"""Options as the version before spelled them, and as they are spelled now."""
-
-
-def in_new_words(arguments: list[str]) -> list[str]:
-    """The arguments of a command, where some options may be spelled as in the version before."""
-    told, names = [], {each.partition("=")[0] for each in arguments}
-    for each in arguments:
-        name, equals, value = each.partition("=")
-        if name in _OLD:
-            if _OLD[name] in names:
-                raise ParameterError(f"{name} is now called {_OLD[name]}: give {_OLD[name]} alone")
-            note(f"{name} is now called {_OLD[name]}")
-        told.append(f"{_OLD.get(name, name)}{equals}{value}")
-    return told
-
-
-def spelled(error: WordError) -> str:
-    """What is wrong with the words of a question, in options."""
-    return error.spelled(lambda word: f"--{word.replace('_', '-')}")
-
 
 def takes(*parameters: click.Parameter) -> Decorator:
     """Give a command these options, each as an argument."""
@@ -262,12 +249,10 @@ class Source:
     """How the files of a command are read."""
 
     columns: tuple[str, ...]
-    input_format: str | None
     nulls: str
     bad_rows: str
-    dialect: Dialect | None = None
-    query: Query | None = None
-    encoding: str | None = None
+    where: Query | None
+    how: Mapping[str, Any]  # the arguments of `questions.data.read`
 
     @property
     def column(self) -> str | None:
@@ -276,20 +261,13 @@ class Source:
             raise ParameterError("--column is given more than once, and this command takes one; `discreet top` several")
         return self.columns[0] if self.columns else None
 
-    def events(self, files: tuple[str, ...]) -> Files:
-        """The files as events."""
-        from discreet import _native
-        from discreet.events.files import Files
-
-        _native.keep_freed_memory()
-        how: dict[str, Any] = {"dialect": self.dialect, "query": self.query, "encoding": self.encoding}
-        return Files(files, format=self.input_format, **how)
-
-    def open(self, files: tuple[str, ...], joint: bool = False, **words: Any) -> FileRows:
+    def open(self, files: tuple[str, ...], joint: bool = False) -> FileRows:
         """The rows of files; where items may be `joint`, of several columns or of any type."""
+        from discreet.questions.data import read
+
         columns = self.columns or None if joint else self.column
-        rules = {"nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
-        return self.events(files).rows(columns, **rules, **words)  # type: ignore[return-value]
+        rules = {"where": self.where, "nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
+        return read(*files, **self.how).events.rows(columns, **rules)  # type: ignore[return-value]
 
     def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
         """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
@@ -340,13 +318,6 @@ ENDS = (
     option("--from", "First of several days that this is about.", metavar="DAY"),
     option("--until", "Last of them.", metavar="DAY"),
 )
-
-
-def only_one(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """The value of an option that is given once: click would take the last of several."""
-    if len(values) > 1:
-        raise ParameterError(f"{param.opts[0]} is given more than once, and this command takes one")
-    return values[0] if values else None
 
 
 COLUMNS = option("--column columns", "Column of the items; by default the only one.", multiple=True)
@@ -430,11 +401,15 @@ def universe(what: str, more: str = "") -> click.Option:
 def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
     """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
 
-    def make(where: str | None, bad_rows: str = "error", **values: Any) -> Source:
-        from discreet.events.text import dialect_of
-
-        dialect = dialect_of(*(values.pop(str(each.name)) for each in CELLS))
-        return Source(bad_rows=bad_rows, dialect=dialect, query=condition_of(where), **values)
+    def make(
+        columns: tuple[str, ...],
+        nulls: str,
+        where: str | None,
+        input_format: str | None,
+        bad_rows: str = "error",
+        **how: Any,
+    ) -> Source:
+        return Source(columns, nulls, bad_rows, condition_of(where), {"format": input_format, **how})
 
     return gathers(
         "source",

@@ -39,7 +39,7 @@ def votes_and_vectors(
     source: Source, files: tuple[str, ...], peek: bool, votes: tuple[str, ...]
 ) -> Callable[[InnerProductCounter], None]:
     """What feeds the counter: votes first, then vectors, which are in the files."""
-    if votes and source.query is not None:
+    if votes and source.where is not None:
         raise ParameterError("--where and --sql are for rows of one kind: read votes and vectors by two commands")
     if "-" in votes and "-" in files:
         raise ParameterError("standard input has votes or vectors: give the others as files")

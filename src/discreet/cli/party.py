@@ -136,7 +136,7 @@ def plan_round(
 
     Their errors, their bytes, and what shuffling would buy; of a stream, which epochs to take.
     """
-    from discreet.multiparty import plan, plan_hierarchy, plan_stream
+    from discreet.multiparty import plan, plan_stream
 
     if (total is None) == (steps is None):
         raise ParameterError("give --total (of a round), or --steps (of a stream)")
@@ -149,8 +149,8 @@ def plan_round(
     if steps is not None:
         made = plan_stream(steps=steps, window=window, **given)
     else:
-        given["total"] = total
-        made = plan_hierarchy(**given) if levels else plan(**given)
+        assert total is not None
+        made = plan(total=total, **given)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 

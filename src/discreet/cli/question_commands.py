@@ -107,19 +107,19 @@ def previewed(name: str, arguments: list[str]) -> list[str]:
     from discreet.questions.preview import preview
 
     given = dict(command_of(name).make_context(name, list(arguments)).params)
-    budget, said = options.budget.of(given), {each.name for each in words_of(kind_of(name))} | {"from", "until"}
-    question, _ = _asked(kind_of(name), {each: value for each, value in given.items() if each in said})
+    budget = options.budget.of(given)
+    question, _ = _asked(kind_of(name), given)
     return preview(question, budget)
 
 
 def _asked(kind: type[Question], given: dict[str, Any]) -> tuple[Question, dict[str, Any]]:
     """The question, and the words that were said."""
     first, last = given.pop("from"), given.pop("until")
-    if (first is None) != (last is None) or (first is not None and given["period"] is not None):
+    said = options.said(kind, given)
+    if (first is None) != (last is None) or (first is not None and "period" in said):
         raise ParameterError("give --period, or both --from and --until")
     if first is not None:
-        given["period"] = (first, last)
-    said = {each: value for each, value in given.items() if value is not None and value != ()}
+        said["period"] = (first, last)
     return kind(**from_text(kind, said)), said
 
 
@@ -160,14 +160,12 @@ def _of_top(release: Release, question: Any) -> list[str]:
             if len(release)
             else f"No {what} passed the threshold"
         )
-        told.append(f"{some}: {_needed(release, question.pairs)}, and twice the epsilon about half of that.")
+        cut = math.ceil(release.threshold or 0)
+        if release.counted == "events":
+            needed = f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
+        else:
+            many = math.ceil(math.sqrt(50) * (release.threshold or 0))
+            which = "an item" if question.pairs is None else "each of its items"
+            needed = f"{which} needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"
+        told.append(f"{some}: {needed}, and twice the epsilon about half of that.")
     return told
-
-
-def _needed(release: Release, pairs: int | None) -> str:
-    cut = math.ceil(release.threshold or 0)
-    if release.counted == "events":
-        return f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
-    many = math.ceil(math.sqrt(50) * (release.threshold or 0))
-    which = "an item" if pairs is None else "each of its items"
-    return f"{which} needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"

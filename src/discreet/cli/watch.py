@@ -62,7 +62,7 @@ def watch(
     The budget is for all ticks together and is charged once. Killed at any moment and started again with the same state
     file, it goes on: no second charge, no row counted twice, and the tick published last is printed again as it was.
     """
-    live = LiveQuestion(**from_text(LiveQuestion, {name: value for name, value in given.items() if value is not None}))
+    live = LiveQuestion(**from_text(LiveQuestion, options.said(LiveQuestion, given)))
     from discreet.events.text import dialect_of
     from discreet.watch.tasks import reader_of, task_of
     from discreet.watch.ticks import Rule, ticks_in

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from discreet.events.databases import DatabaseTable
     from discreet.events.lookup import Lookup
     from discreet.events.one_pass import OnePass
-    from discreet.events.pages import ColumnPages
     from discreet.events.row_query import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader, TextRows
 
@@ -264,8 +263,8 @@ class FileRows(Rows):
         return read_ahead(map(check, coming))
 
     def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
-        if self.bytes_total is None or self._all.passes:
-            return super()._by_role()
+        if self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or self._all.passes:
+            return super()._by_role()  # as in `_columns`
         self.side_by_side = in_order
         return read_ahead(super()._by_role())
 
@@ -329,10 +328,14 @@ class FileRows(Rows):
             pages = ColumnPages.of(source, self._names[0]) if self._made and source.remote is None else None
             if pages is not None:
                 self._assembler.same_kind(pages.kind, source.name)
-                return self._decoded(pages)
+                with closing(self.side_by_side(pages.tasks(self._hash))) as made:
+                    yield from made
+                return
         if format in _TABLES:
-            return self._queried(self._of_table(source, format, reads), source)
-        return self._text(source, format)
+            yield from self._queried(self._of_table(source, format, reads), source)
+            return
+        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
+            yield from self._of_blocks(blocks, source.name)
 
     # ---- a pass that is shared: `events.one_pass` --------------------------------------------------------------------
 
@@ -385,10 +388,6 @@ class FileRows(Rows):
 
         return read_arrow(source, reads[0], [str(name) for name in reads[1:]])
 
-    def _decoded(self, pages: ColumnPages) -> Iterator[Any]:
-        with closing(self.side_by_side(pages.tasks(self._hash))) as columns_of_pages:
-            yield from columns_of_pages
-
     def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: Any) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of the columns of a table."""
         bound = self._reading.bound
@@ -411,11 +410,6 @@ class FileRows(Rows):
         self._assembler.found_bad(len(good) - int(good.sum()), f"{source.name} has text that is not valid UTF-8")
         plain = (a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in arrays)
         return tuple(array.filter(pa.array(good)) for array in plain)
-
-    def _text(self, source: Any, format: str) -> Iterator[Any]:
-        """The wanted columns of a text format, block by block."""
-        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
-            yield from self._of_blocks(blocks, source.name)
 
     def _of_blocks(self, blocks: Iterable[_Block], name: str) -> Iterator[Any]:
         """The columns of blocks that were read, in the order of the file."""

@@ -205,7 +205,8 @@ class Followed:
         self._offset += len(data)
         if not data:
             self._limit = self._offset  # emptied since: the next look finds out
-        self._learn()
+        if self._files[-1].length < min(_HEAD, self._offset):  # it can be known by more of its beginning
+            self._files[-1] = _described(self._handle, self._files[-1].start)
         return data
 
     def more(self) -> bool:
@@ -266,11 +267,6 @@ class Followed:
 
     def _lost(self) -> None:
         self._remark(f"{self._path!r} was emptied or replaced, and the rest of what it held is not there to be read")
-
-    def _learn(self) -> None:
-        """Know a file by more of its beginning, once there is more."""
-        if self._files[-1].length < min(_HEAD, self._offset):
-            self._files[-1] = _described(self._handle, self._files[-1].start)
 
     def _name_of(self, file: _File, offset: int) -> str | None:
         """The name that a file has now: its own, or one that it was moved or copied to."""

@@ -135,6 +135,8 @@ class Growing:
         if len(set(self._wanted)) < len(self._wanted):
             raise ParameterError("items, users and times must be different columns")
         self._bound = None if query is None else query.bound(self._wanted)
+        # What is read: the columns that are wanted, and then those that a query takes.
+        self._reads: Sequence[str | None] = self._wanted if self._bound is None else self._bound.reads
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
@@ -171,11 +173,6 @@ class Growing:
         self._begins = True  # whether the next record is the first of a file
         self._first = b""  # what may be the beginning of a byte order mark
         self._ended_open = False  # whether the record before had no newline
-
-    @property
-    def _reads(self) -> Sequence[str | None]:
-        """The columns that are read: those that are wanted, and then those that a query takes."""
-        return self._wanted if self._bound is None else self._bound.reads
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""

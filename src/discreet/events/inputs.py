@@ -274,7 +274,7 @@ class _Utf8:
 
 
 class ByteSource:
-    """One input, opened: its decompressed bytes, in order.
+    """One input, opened: its decompressed bytes, in order, without a byte order mark of UTF-8.
 
     Args:
         path: A file, or the URL of one; "-" is standard input.
@@ -316,14 +316,17 @@ class ByteSource:
             else:
                 below = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), self.compression)
                 self._reader = _Reader(below)
+            head = head if self._reader is self._raw else self.peek(4)
             if encoding in (None, "utf-16"):
-                head = head if self._reader is self._raw else self.peek(4)
                 if encoding is None and head in _UTF_32:
                     raise DataError(f"{self.name} is written in UTF-32; convert it to UTF-8 first")
                 without_mark = None if encoding is None else "utf-16-le"
                 encoding = "utf-16" if head[:2] in UTF_16 else without_mark
             if encoding not in (None, UTF_8):
                 self._reader = _Reader(_Utf8(self._reader, str(encoding)))
+                head = self.peek(4)
+            if head.startswith(codecs.BOM_UTF8):  # a byte order mark
+                self.read(3)
         except BaseException:
             self.close()
             raise
@@ -583,8 +586,7 @@ class Cutter:
 
 
 def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1) -> Iterator[Cut]:
-    """The records of a whole file, without a byte order mark; so many blocks of bytes at a time."""
-    _pass_mark(source)
+    """The records of a whole file; so many blocks of bytes at a time."""
     return _cuts(source, Cutter(delimiter, quote), b"", blocks)
 
 
@@ -593,7 +595,6 @@ def blocks(source: ByteSource, delimiter: str | None, quote: str | None = None) 
 
     Without a delimiter they are lines.
     """
-    _pass_mark(source)
     marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
     while waiting <= BLOCK_BYTES:
         block = _native.TextBlock(BLOCK_BYTES, block)
@@ -607,12 +608,6 @@ def blocks(source: ByteSource, delimiter: str | None, quote: str | None = None) 
             break
     assert block is not None
     yield from _cuts(source, Cutter(delimiter or ",", quote), block.waiting())
-
-
-def _pass_mark(source: ByteSource) -> None:
-    """Pass over a byte order mark."""
-    if source.peek(3) == codecs.BOM_UTF8:
-        source.read(3)
 
 
 def _cuts(source: ByteSource, cutter: Cutter, piece: bytes, blocks: int = 1) -> Iterator[Cut]:

@@ -12,6 +12,7 @@ keep one row from deciding more than its own count (docs/privacy/errors.md):
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from os import PathLike
@@ -104,6 +105,10 @@ def prepare_column(data: Any) -> Any:
     """Turn what the native reader does not know into what it does: Arrow, a contiguous array, or an iterable."""
     if isinstance(data, (MadeColumn, CheckedBatch)):
         return data
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.Array):
+        # Items of several kinds, as a summary gives them; the type of a union is a schema otherwise.
+        return data.to_pylist() if isinstance(data, arrow.UnionArray) else data
     refuse_no_column(data)
     made_by = library(data)
     if made_by == "pandas":
@@ -111,10 +116,7 @@ def prepare_column(data: Any) -> Any:
     if made_by == "polars":
         data = _from_polars(data)
     if is_arrow(data):
-        import pyarrow as pa
-
-        # Items of several kinds, as a summary gives them; the type of a union is a schema otherwise.
-        return data.to_pylist() if isinstance(data, pa.UnionArray) else data
+        return data
     if made_by == "numpy" and hasattr(data, "dtype") and hasattr(data, "ndim"):
         return _from_numpy(data)
     return data

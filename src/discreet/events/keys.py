@@ -26,7 +26,7 @@ from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.columns import kind_of, without_views
-from discreet.events.items import is_several, item_of, values_of
+from discreet.events.items import is_several, values_of
 from discreet.events.tags import tagged, untagged, with_kinds
 from discreet.events.times import Every
 from discreet.events.values import items_array
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     _Bytes = npt.NDArray[np.uint8]
 
-__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "names_of", "part_type", "plain"]
+__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "part_type", "plain"]
 
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.tags`."""
@@ -420,16 +420,6 @@ def _listed_column(values: list[Any], part: TypedPart) -> pa.Array:
                     return pc.assume_timezone(local, part.type.tz, ambiguous="earliest", nonexistent="earliest")
             return pa.array(values, pa.string()).cast(part.type) if texts else pa.array(values, part.type)
     raise ParameterError(f"the groups of the column {part.name!r} must be values of the type {part.type or 'of items'}")
-
-
-def names_of(role: str, given: Any) -> tuple[str, ...]:
-    """Names of columns: one, or several in a list."""
-    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else ()
-    if not names or any(not isinstance(name, str) or item_of(name) is None for name in names):
-        raise ParameterError(f"{role} must be the name of a column, or a list of names, not {type(given).__name__}")
-    if len(set(names)) < len(names):
-        raise ParameterError(f"{role} must be different columns")
-    return names
 
 
 def plain(column: pa.Array) -> pa.Array:

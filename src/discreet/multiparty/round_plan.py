@@ -131,6 +131,7 @@ def plan(
     bytes_per_party: float,
     *,
     universe_size: int = 2**20,
+    branching: int | None = None,
     zipf: float = 1.2,
 ) -> RoundPlan:
     """The expected error of each protocol for messages of a given size, and which to take.
@@ -144,8 +145,11 @@ def plan(
         epsilon: What a message may tell about one item.
         bytes_per_party: How long messages may be on average.
         universe_size: How many different items there may be, for the protocols that need a bounded universe.
+        branching: The parts of an interval, for a `Hierarchy` of each protocol; None for items alone.
         zipf: The exponent of the law that is assumed; more is more skewed.
     """
+    if branching is not None:
+        return _of_levels(parties, total, epsilon, bytes_per_party, universe_size, branching, zipf)
     total = whole_number("total", total, 1, 2**50)
     model = _model(parties, total, epsilon, bytes_per_party, universe_size, zipf)
     best: dict[type[Protocol], PlannedProtocol] = {}
@@ -154,25 +158,14 @@ def plan(
     return RoundPlan(tuple(best.values()), model.total)
 
 
-def plan_hierarchy(
-    parties: int,
-    total: int,
-    epsilon: float,
-    bytes_per_party: float,
-    *,
-    universe_size: int = 2**20,
-    branching: int = 16,
-    zipf: float = 1.2,
+def _of_levels(
+    parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, branching: int, zipf: float
 ) -> RoundPlan:
     """The same for a `Hierarchy` of each protocol: the expected error of an item's count, of all levels' messages.
 
     Parties with many items split epsilon and bytes over the levels; of a local protocol a level has its share of the
     reports, and counts from that are as many times larger. Fewer levels (a larger `branching`) err less, and take
     longer to search; a range has the error of up to 2 (branching - 1) intervals a level.
-
-    Args:
-        parties, total, epsilon, bytes_per_party, universe_size, zipf: As for `plan`.
-        branching: The parts of an interval.
     """
     levels = len(levels_of(Universe.of(whole_number("universe_size", universe_size, 1, 2**62)), branching))
     given: dict[str, Any] = {"universe_size": universe_size, "zipf": zipf}

@@ -47,8 +47,10 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         if test is not None:
             test.check_before(payer, described)
     way = way_for(question, data, rest)
+    cost = None
     if payer.account is not None:  # before reading, which may take long
-        payer.check(budget, way.cost if test is None else None, way.hides or way.unit, question.period)
+        cost = way.cost
+        payer.check(budget, cost if test is None else None, way.hides or way.unit, question.period)
     found = way.count()
     try:
         data.when_read()
@@ -60,7 +62,7 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
             drawn = way.draw(found, payer.drawn_from)
             return drawn if test is None else test.told(drawn, budget)
 
-        bill = Bill(rest, way.description, way.unit, None, way.hides, described, way.cost, question.period)
+        bill = Bill(rest, way.description, way.unit, None, way.hides, described, cost, question.period)
         return payer.pay(bill, draw, told_of(question, data, way))
     finally:
         way.close(found)

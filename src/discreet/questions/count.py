@@ -56,11 +56,11 @@ class Count(Question):
         def found() -> int:
             if self.user is not None:
                 return data.rows(self, self.user, of_people=True).gathered(different_items, apart="item")
-            rows = data.all_rows(self) if self.column is None else data.rows(self, self.column, plain=True)
+            rows = data.rows(self, self.column, **({"only_number": True} if self.column is None else {"plain": True}))
             number: int = rows.gathered(methodcaller("number"))
             return number
 
-        return Way(mechanism.name, unit, found, mechanism, cost=mechanism.cost)
+        return Way(mechanism.name, unit, found, mechanism, costs=lambda: mechanism.cost)
 
 
 @function_of(Count, first=("budget",))

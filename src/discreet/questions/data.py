@@ -56,14 +56,32 @@ class Data:
         """The events, with the columns of the public table that a question looks things up in."""
         return self.events if question.lookup is None else self.events.with_lookup(question.lookup)
 
-    def rows(self, question: Question, columns: Sequence[str] | str | None, **words: Any) -> Rows:
-        """The rows that a question asks for, with these columns; `words` are those of `Wanted`. Nothing is read yet."""
-        found = self.events_for(question).rows(columns or None, **self._rules(question), **words)
-        return self._seen(found, question)
+    def rows(
+        self, question: Question, columns: Sequence[str] | str | None, *, only_number: bool = False, **words: Any
+    ) -> Rows:
+        """The rows that a question asks for, with these columns; `words` are those of `Wanted`. Nothing is read yet.
 
-    def all_rows(self, question: Question) -> Rows:
-        """Rows that nothing is asked of except how many there are."""
-        return self._seen(self.events_for(question).all_rows(**self._rules(question)), question)
+        With `only_number` nothing is asked of the rows except how many there are.
+        """
+        condition = None
+        if question.where is not None:
+            if "sql" in self.described:
+                raise WordError("{sql} has a WHERE of its own: give it there, and not as {where}")
+            from discreet.engines.sql import where
+
+            condition = where(question.where)
+        rules: dict[str, Any] = {"where": condition, "nulls": question.nulls, "bad_rows": question.bad_rows}
+        pairing = None if question.unit is None else question.pairing
+        if pairing is not None:
+            rules["pairing"] = pairing
+        events = self.events_for(question)
+        found = events.all_rows(**rules) if only_number else events.rows(columns or None, **rules, **words)
+        if question.max_bad is not None:
+            self._read.append(found)
+            if question.user is not None:
+                found.mark_people()
+        self._watched.append(self.watch(found))
+        return found
 
     def read_anew(self) -> None:
         """A question begins: what `bad_and_good` says is about its rows."""
@@ -73,14 +91,6 @@ class Data:
         """Of the rows that a question has read, see `Rows.bad_and_good`. NOT PRIVATE."""
         (rows,) = self._read  # a row that is read twice would count twice
         return rows.bad_and_good(people)
-
-    def _seen(self, found: Rows, question: Question) -> Rows:
-        if question.max_bad is not None:
-            self._read.append(found)
-            if question.user is not None:
-                found.mark_people()
-        self._watched.append(self.watch(found))
-        return found
 
     def when_read(self) -> None:
         """All is read: the operator hears what was left out."""
@@ -93,19 +103,6 @@ class Data:
             raise WordError(
                 "{bad_rows} error is for files, and for the top of a table without {user}: here such rows are left out"
             )
-
-    def _rules(self, question: Question) -> dict[str, Any]:
-        if question.where is None:
-            condition = None
-        elif "sql" in self.described:
-            raise WordError("{sql} has a WHERE of its own: give it there, and not as {where}")
-        else:
-            from discreet.engines.sql import where
-
-            condition = where(question.where)
-        rules = {"where": condition, "nulls": question.nulls, "bad_rows": question.bad_rows}
-        pairing = None if question.unit is None else question.pairing
-        return rules if pairing is None else {**rules, "pairing": pairing}
 
 
 def data_of(data: Any) -> Data:

@@ -66,7 +66,7 @@ class Distinct(Question):
             return mechanism.count_of(pairs.people, pairs.items)
 
         draw, cost = of_lists(mechanism) if lists else mechanism, getattr(mechanism, "cost", None)
-        return Way(mechanism.name, mechanism.unit, found, draw, cost=cost)
+        return Way(mechanism.name, mechanism.unit, found, draw, costs=lambda: cost)
 
     def _in_groups(self, data: Data, budget: Budget) -> Way:
         """Values of a group are pairs of it and a value: a row has one of them, and of a person `max_items` count."""
@@ -114,7 +114,7 @@ class Distinct(Question):
                 drawn = dataclasses.replace(drawn, guarantee=find.promised(drawn.guarantee, budget, data))
             return published(drawn, rows, None, data, "values", self.confidence, every.groups.take(there[drawn.kept]))
 
-        return Way(f"{made.name}, {self.max_items or 1} of each", unit, count, draw, cost=None)
+        return Way(f"{made.name}, {self.max_items or 1} of each", unit, count, draw)
 
 
 def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | None, confidence: float) -> Any:

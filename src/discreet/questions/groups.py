@@ -56,7 +56,7 @@ def _way_of_people(
         keys = None if found.groups is None else found.groups.items(drawn.kept)
         return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
 
-    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, cost=mechanism.cost)
+    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, costs=lambda: mechanism.cost)
 
 
 def _way_of_rows(
@@ -77,7 +77,7 @@ def _way_of_rows(
         keys = None if found.keys is None else found.keys.take(drawn.kept)
         return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
 
-    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, cost=mechanism.cost)
+    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, costs=lambda: mechanism.cost)
 
 
 def _rows(question: Question, data: Data, value: str | None) -> Rows:

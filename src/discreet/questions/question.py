@@ -54,7 +54,7 @@ class Way:
         hides: What the account adds up, where that is more than `unit`.
         chosen: What was chosen for the asker and is public, for what the release says of itself.
         close: Lets go of what was counted.
-        cost: The rho and delta that the mechanism says it has, for accounts that add up rhos.
+        costs: Gives the rho and delta that the mechanism says it has, for accounts that add up rhos: it may take long.
     """
 
     description: str
@@ -64,7 +64,12 @@ class Way:
     hides: Unit | None = None
     chosen: Mapping[str, Any] | None = None
     close: Callable[[Any], None] = lambda found: None
-    cost: Charge | None = None
+    costs: Callable[[], Charge | None] = lambda: None
+
+    @property
+    def cost(self) -> Charge | None:
+        """What `costs` gives."""
+        return self.costs()
 
 
 def unit_kind() -> ValueKind:
@@ -334,7 +339,7 @@ def way_of(
             "total_share": share,
         },
         close,
-        mechanism.cost if prepared.total_noise is None else None,
+        lambda: mechanism.cost if prepared.total_noise is None else None,
     )
 
 

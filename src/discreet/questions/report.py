@@ -298,7 +298,9 @@ class Report(Worded):
             for counted, (way, _) in zip(found, ways.values(), strict=True):
                 way.close(counted)
 
-        return Way(self.guarantee.mechanism, unit, count, draw, hides, close=close, cost=composed(list(ways.values())))
+        return Way(
+            self.guarantee.mechanism, unit, count, draw, hides, close=close, costs=lambda: composed(list(ways.values()))
+        )
 
 
 def _for_several(data: Any) -> Any:

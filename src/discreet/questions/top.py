@@ -206,22 +206,20 @@ class Top(Question):
     def no_other_answer(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"memory", "workers"} if self.people else ())
 
-    def rows(self, data: Data, lists: bool) -> Rows:
-        """The rows that it asks for."""
-        return data.rows(
-            self, self.column, user=self.user, value=self.value, lists=lists, universe=self.universe, **self.in_groups
-        )  # fmt: skip
+    def _rows(self, data: Data) -> tuple[Rows, bool]:
+        """The rows that it asks for, and whether each is the list of all that one person has.
 
-    def come_in_lists(self, data: Data) -> bool:
-        """Whether each row is the list of all that one person has: by what the column's type says, or the words."""
-        if self.user is not None or self.grouped_by or len(self.column or ()) > 1:
-            return False
-        told, said = data.events_for(self).says_lists(self.column[0] if self.column else None), self.lists
-        if said and told is False:
-            raise ParameterError(_WHOSE)
-        if told is not None:
-            return told
-        return isinstance(self.unit, User) if said is None else said
+        That is by what the column's type says, or by the words.
+        """
+        groups, lists = self.in_groups, False
+        if self.user is None and not groups and len(self.column or ()) <= 1:
+            told, said = data.events_for(self).says_lists(self.column[0] if self.column else None), self.lists
+            if said and told is False:
+                raise ParameterError(_WHOSE)
+            lists = isinstance(self.unit, User) if said is None else said
+            lists = lists if told is None else told
+        words = {"user": self.user, "value": self.value, "lists": lists, "universe": self.universe, **groups}
+        return data.rows(self, self.column, **words), lists
 
     # ---- how it is answered ------------------------------------------------------------------------------------------
 
@@ -242,8 +240,7 @@ class Top(Question):
             Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
         if self.user is not None and self.column is None and not data.are_files:
             raise WordError("{user} needs {column}: people are protected in a table")
-        lists = self.come_in_lists(data)
-        rows, within = self.rows(data, lists), self._within
+        (rows, lists), within = self._rows(data), self._within
         if rows.elsewhere is not None:
             self._refuse("memory", "workers")
         keys = rows.keys
@@ -277,8 +274,7 @@ class Top(Question):
 
             # Its noise does not grow with the counters.
             mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
-        lists = self.come_in_lists(data)
-        rows = self.rows(data, lists)
+        rows, lists = self._rows(data)
         keys, sets = rows.keys, lists or self.user is not None  # of whoever has more a sample counts
         if rows.elsewhere is not None:
             self._refuse("workers", "total_share")

@@ -164,11 +164,18 @@ def columns() -> ValueKind:
 
 
 def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
-    from discreet.events.keys import names_of
+    """Names of columns: one, or several in a list."""
+    from discreet.events.items import item_of
 
+    given = type(value).__name__
     if most == 1 and not isinstance(value, str):
-        raise ParameterError(f"{name} must be the name of a column, not {type(value).__name__}")
-    return names_of(name, value)
+        raise ParameterError(f"{name} must be the name of a column, not {given}")
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or any(not isinstance(each, str) or item_of(each) is None for each in names):
+        raise ParameterError(f"{name} must be the name of a column, or a list of names, not {given}")
+    if len(set(names)) < len(names):
+        raise ParameterError(f"{name} must be different columns")
+    return names
 
 
 def number_range() -> ValueKind:

@@ -35,13 +35,14 @@ def as_table(release: Release, confidence: float = 0.95, width: int | None = Non
 def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] | None = None) -> list[list[Any]]:
     """The cells of a table for people: the columns of the items, count and interval. A group is named in its first row.
 
-    Groups of a public list of which no item passed have a row that says so.
+    `cell` makes texts of the items, for tables that do not do so themselves. Groups of a public list of which no item
+    passed have a row that says so.
     """
-    cell = cell or printable
     items, numbers, lower, upper = zip(*release.rows(confidence), strict=True) if len(release) else ((), (), (), ())
-    columns = [list(map(cell, items))] if len(release.names) == 1 else [
-        list(map(cell, column)) for column in zip(*items, strict=True)
-    ] or [[] for _ in release.names]  # fmt: skip
+    many_columns = len(release.names)
+    columns: list[Any] = [items] if many_columns == 1 else list(zip(*items, strict=True)) or [()] * many_columns
+    if cell is not None:
+        columns = [map(cell, column) for column in columns]
     counts = [f"{count:,}" for count in numbers]
     rows = [list(row) for row in zip(*columns, counts, intervals(lower, upper), strict=True)]
     if not release.by:
@@ -49,7 +50,8 @@ def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] |
     told: list[list[Any]] = []
     many, place = len(release.by), 0
     for group, found in release.groups.items():
-        names = list(map(cell, group)) if many > 1 else [cell(group)]
+        names = list(group) if many > 1 else [group]
+        names = names if cell is None else list(map(cell, names))
         if not len(found):
             told.append([*names, NONE_PASSED, *[""] * (len(release.names) - many - 1), "", ""])
         for index in range(len(found)):
@@ -305,14 +307,16 @@ def table_text(
         [cell if type(cell) is str and cell.isprintable() else printable(cell) for cell in (heading, *column)]
         for heading, column in zip(headings, list(zip(*rows, strict=True)) or [()] * len(headings), strict=True)
     ]
-    widths = [max(_cells(column)) for column in columns]
+    sizes = [_cells(column) for column in columns]
+    widths = [max(each) for each in sizes]
     head = 1
     if width is not None and _narrow(widths, [place for place in range(len(widths)) if place not in right], width):
         columns, head = _folded(columns, widths)
+        sizes = [_cells(column) for column in columns]
     aligned = [
         [" " * (most - size) + cell if place in right else cell + " " * (most - size)
-         for cell, size in zip(column, _cells(column), strict=True)]
-        for place, (column, most) in enumerate(zip(columns, widths, strict=True))
+         for cell, size in zip(column, own, strict=True)]
+        for place, (column, own, most) in enumerate(zip(columns, sizes, widths, strict=True))
     ]  # fmt: skip
     lines = [_GAP.join(row).rstrip() for row in zip(*aligned, strict=True)]
     lines.insert(head, "─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
+from discreet.errors import DiscreetError
 from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, several_spans, spent, wrapped
 
-__all__ = ["horizon_of", "released", "sign_off_sheet"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["horizon_of", "paid_by", "released", "sign_off_sheet"]
 
 _OPEN = "______________________________"
 _TRUST = {
@@ -190,3 +195,39 @@ def sign_off_sheet(
         f"Name: {_OPEN}   Date: ______________   Signature: {_OPEN}",
     ]
     return "\n".join(lines)
+
+
+def paid_by(told: dict[str, Any], ledger: Path | str, account: str) -> dict[str, Any]:
+    """The account, what all of its releases have spent of what was granted, and the charge of this one."""
+    from discreet.privacy.ledger import Ledger
+    from discreet.releases.release import Release
+
+    opened = Ledger(ledger)
+    payer = opened.account(account)
+    stands = payer.statement()
+    spent = f"{stands.spent} of {stands.granted}{stands.about and f' about {stands.about}, the most about any day'}"
+    try:
+        payload = Release.from_json(json.dumps(told)).to_payload()
+    except (DiscreetError, ValueError, KeyError, TypeError):
+        payload = None  # no list, or one of an older version
+    same = [
+        event.charge_id
+        for event in opened.history(account)
+        if event.kind == "release" and _is_what_was_stored(told, payload, opened.release_payload(event))
+    ]
+    return {"account": account, "spent_by_all": spent, "charge_id": same[0] if len(same) == 1 else None}
+
+
+def _is_what_was_stored(told: dict[str, Any], payload: bytes | None, stored: bytes) -> bool:
+    """Whether this release is the stored one: a list byte by byte, numbers by question, promise and values."""
+    if payload is not None:
+        return payload == stored
+    try:
+        fields = json.loads(stored)
+        fields = {**fields, **(fields.get("told") or fields.get("asked") or {})}
+        numbers = [row["value"] for row in told.get("quantiles", [told])]
+        return numbers == [row["value"] for row in fields.get("quantiles", [fields])] and all(
+            told[name] == fields[name] for name in ("guarantee", "columns", "parameters", "time")
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False

@@ -33,11 +33,7 @@ class RunSpan:
     begins: float
     ends: float
     seconds: float  # of a tick; the last one may be shorter or longer, by half
-
-    @property
-    def ticks(self) -> int:
-        """How many there are: the horizon of the run."""
-        return _ticks(self.begins, self.ends, self.seconds)
+    ticks: int  # how many there are: the horizon of the run
 
     @property
     def last(self) -> int:
@@ -84,7 +80,8 @@ class Timetable:
         while len(self._edges) < index + 2:
             self._grow()
         begins, ends = self._edges[index : index + 2]
-        return RunSpan(self._run + index, self._firsts[index], begins, ends, self.seconds)
+        first, following = self._firsts[index : index + 2]
+        return RunSpan(self._run + index, first, begins, ends, self.seconds, following - first)
 
     def run(self, number: int) -> RunSpan:
         """A span by the number of its run."""

@@ -51,13 +51,11 @@ def watching(
 
     A tick is made inside of `undisturbed()`.
     """
-    with (
-        locked(state) as kept,
-        closing(reader),
-        closing(Watcher.open(kept, task, budget, payer, reader, rule, restored)) as watcher,
-    ):
+    with locked(state) as kept, closing(reader):
+        watcher = Watcher.open(kept, task, budget, payer, reader, rule, restored)
         watcher.undisturbed = undisturbed
-        yield watcher
+        with closing(watcher.ticker):  # rows that wait for their ticks are read again
+            yield watcher
 
 
 @dataclass
@@ -117,6 +115,7 @@ class Watcher:
         if not kept.exists:
             run = Run(task, task.new(budget, payer))
             watcher = cls(kept, run, begun, settings, reader, Ticker(rule, kept.path.parent))
+            watcher.ticker.begin(time.time())
             watcher.save()  # before the charge: whoever restarts knows its id
             return watcher
         header, payload = read_state(kept)
@@ -134,10 +133,10 @@ class Watcher:
         )  # fmt: skip
         gone_on = {"span": header.get("span"), "input": header.get("input"), "published": header["published"]}
         watcher = cls(kept, run, begun, settings, reader, ticker, **gone_on, resumed=True)
-        if restored:
-            if watcher.published is not None:
-                dates = End(watcher.published.get("start"), watcher.published.get("end"))
-                watcher.published = watcher._described(run.mechanism.last, dates)
+        if restored and watcher.published is not None:
+            dates = End(watcher.published.get("start"), watcher.published.get("end"))
+            watcher.published = watcher._described(run.mechanism.last, dates)
+        if ticker.begin(time.time()) or restored:
             watcher.save()  # before the second charge, for the same reason as above
         return watcher
 
@@ -171,8 +170,6 @@ class Watcher:
         if self.published is not None:
             yield self.published
         self.reader.open(self.ticker.position, self.input)
-        if self.ticker.begin(time.time()):
-            self.save()
         rule, is_pipe = self.ticker.rule, self.reader.file == "-"
         if is_pipe or (rule.rows is None and not rule.by_column):
             # Of a second run: ticks that were published, whose rows are gone or whose time is over.
@@ -220,10 +217,6 @@ class Watcher:
             for batch in self.reader.rest():
                 yield from ticker.take(batch, clock)
         yield from ticker.finish(clock) if self.reader.ended else ticker.due(clock)
-
-    def close(self) -> None:
-        """Forget the rows that wait for their ticks: they are read again."""
-        self.ticker.close()
 
     def _release(self, end: End) -> dict[str, Any]:
         def keep(release: Any) -> None:

@@ -14,7 +14,6 @@ from discreet.multiparty import (
     Separation,
     Stream,
     plan,
-    plan_hierarchy,
     plan_stream,
 )
 from discreet.noise import seeded_source
@@ -142,7 +141,7 @@ def test_streams_that_are_planned_fit_and_say_their_epochs():
 
 
 def test_hierarchies_are_planned_by_level():
-    found = plan_hierarchy(1000, 10**6, 2.0, 2000, universe_size=4096, branching=16)
+    found = plan(1000, 10**6, 2.0, 2000, universe_size=4096, branching=16)
     by_name = {row.parameters["protocol"]: row for row in found.rows}
     assert set(by_name) == {kind.__name__ for kind in EVERY}
     sketches = by_name["IndependentSketches"].protocol("r", 4096)
@@ -153,12 +152,12 @@ def test_hierarchies_are_planned_by_level():
     assert by_name["LocalHashing"].epsilon == by_name["IndependentSketches"].epsilon == 2.0
     assert "protocol=Separation" in str(found)
     columns = zipf_items(4096, (100, 1000))
-    row = {r.parameters["protocol"]: r for r in plan_hierarchy(100, 10**5, 2.0, 2000, universe_size=4096).rows}
+    row = {r.parameters["protocol"]: r for r in plan(100, 10**5, 2.0, 2000, universe_size=4096, branching=16).rows}
     protocol = row["IndependentSketches"].protocol("planned", 4096)
     aggregator, source = protocol.aggregator(), seeded_source(2)
     aggregator.receive_many(protocol.party(n, source=source).encode(column) for n, column in enumerate(columns))
     off = aggregator.estimate(range(4096)).values - np.bincount(columns.ravel(), minlength=4096)
     planned = row["IndependentSketches"].error
     assert planned / 1.6 < np.sqrt(np.mean(np.square(off[8:]))) < 1.6 * planned
-    single = plan_hierarchy(100, 1000, 1.0, 100, universe_size=8)
+    single = plan(100, 1000, 1.0, 100, universe_size=8, branching=16)
     assert {row.parameters["protocol"] for row in single.rows} == set(by_name)

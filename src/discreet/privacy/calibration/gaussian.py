@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import hermite_e
 
+from discreet import _native
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.normal import erfcx, log_ndtr, ndtr
+from discreet.privacy.calibration.normal import log_ndtr
 from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
@@ -61,7 +62,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     int |g^(n)| <= s^(1-n) sqrt(2 pi n! P[N > m/s]).
     """
     u = m / s
-    integral = s * math.sqrt(math.pi / 2.0) * erfcx(u / math.sqrt(2.0))
+    integral = s * math.sqrt(math.pi / 2.0) * _native.erfcx(u / math.sqrt(2.0))
     value = integral + 0.5
     for index, coefficient in enumerate(_BERNOULLI, start=1):
         degree = 2 * index - 1
@@ -70,7 +71,7 @@ def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
     with np.errstate(over="ignore"):
         inside = (
             s ** (1 - _ORDER)
-            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * ndtr(-u))
+            * np.sqrt(2.0 * math.pi * math.factorial(_ORDER) * _native.ndtr(-u))
             * np.exp(np.minimum(u, _LARGEST_ROOT) ** 2 / 2.0)
         )
     error = _REMAINDER * np.where(u > _LARGEST_ROOT, beyond, inside)

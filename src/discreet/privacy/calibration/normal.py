@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet import _native
 
-__all__ = ["erfcx", "log_ndtr", "ndtr", "ndtri"]
+__all__ = ["log_ndtr", "ndtr", "ndtri"]
 
 Array = npt.NDArray[np.float64]
 
@@ -19,11 +19,6 @@ Array = npt.NDArray[np.float64]
 def _of_any_shape(function: Callable[[Array], Array], x: Any) -> Array:
     values = np.asarray(x, dtype=np.float64)
     return function(np.ascontiguousarray(values).ravel()).reshape(values.shape)
-
-
-def erfcx(x: Any) -> Array:
-    """exp(x^2) erfc(x), for every number of an array."""
-    return _of_any_shape(_native.erfcx, x)
 
 
 def ndtr(x: Any) -> Array:
