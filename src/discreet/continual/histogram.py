@@ -50,7 +50,6 @@ _NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_disc
 # The nodes of the others may hold a person more than once.
 OF_PEOPLE = ("factorised", "tree")
 _UNKNOWN = "a histogram of items that are not known in advance"
-# What a run of AboveThreshold costs ("sparse"), in units of 1/(2 tau_1^2): now, and in states that do not say.
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +291,7 @@ class Histogram(ListedOverTime):
             return Meta(
                 horizon,
                 base,
-                lambda h, rank, source: one_shot.unknown_laplace(h, scale, far, limit, rank, source),
+                lambda h, rank, source: one_shot.unknown_noisy(h, source.discrete_laplace, scale, far, limit, rank),
                 math.sqrt(2.0) * float(scale),
                 False,
                 scale,
@@ -301,7 +300,7 @@ class Histogram(ListedOverTime):
         return Meta(
             horizon,
             base,
-            lambda h, rank, source: one_shot.unknown_gauss(h, sigma, near, limit, rank, source),
+            lambda h, rank, source: one_shot.unknown_noisy(h, source.discrete_gaussian, sigma, near, limit, rank),
             float(sigma),
             False,
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,30 +53,24 @@ def _top(counts: Integers, rank: Callable[[], Integers], limit: int | None) -> t
     return order[:limit], int(counts[order[limit]])
 
 
-def unknown_gauss(
-    counts: Integers, sigma: Fraction, shift: int, limit: int | None, rank: Callable[[], Integers], source: RandomSource
+def unknown_noisy(
+    counts: Integers,
+    draw: Callable[..., Any],
+    scale: Fraction,
+    shift: int,
+    limit: int | None,
+    rank: Callable[[], Integers],
 ) -> Published:
-    """Algorithm 5, UnkGauss: published iff h + Z >= h_(limit+1) + 1 + shift + Z', all noises discrete Gaussian.
+    """Algorithm 5, UnkGauss: published iff h + Z >= h_(limit+1) + 1 + shift + Z', all noises drawn by `draw`.
 
     An item that only one of two neighbours has among its largest has h <= h_(limit+1) + 1: it is shown with
-    probability P[Z - Z' >= shift]. At most D items are such (Lemma 6.4).
+    probability P[Z - Z' >= shift]. At most D items are such (Lemma 6.4). With discrete Laplace noise it is LimitDom of
+    Durfee and Rogers, (D/scale, D P[Z - Z' >= shift])-DP: the relabelling of [CO] section 6 gives that for any noise,
+    without the factor 1 + exp(epsilon) on delta.
     """
     top, rest = _top(counts, rank, limit)
-    cut = rest + 1 + shift + source.discrete_gaussian(sigma)
-    noisy = counts[top] + source.discrete_gaussian(sigma, len(top))
-    return top[noisy >= cut], noisy[noisy >= cut]
-
-
-def unknown_laplace(
-    counts: Integers, scale: Fraction, shift: int, limit: int | None, rank: Callable[[], Integers], source: RandomSource
-) -> Published:
-    """LimitDom of Durfee and Rogers: the same with discrete Laplace noise. (D/scale, D P[Z - Z' >= shift])-DP.
-
-    The relabelling of [CO] section 6 gives that for any noise, without the factor 1 + exp(epsilon) on delta.
-    """
-    top, rest = _top(counts, rank, limit)
-    cut = rest + 1 + shift + source.discrete_laplace(scale)
-    noisy = counts[top] + source.discrete_laplace(scale, len(top))
+    cut = rest + 1 + shift + draw(scale)
+    noisy = counts[top] + draw(scale, len(top))
     return top[noisy >= cut], noisy[noisy >= cut]
 
 

@@ -238,3 +238,17 @@ class CounterSummary(Summary):
 
     def _describe(self) -> str:
         return f"capacity={self.capacity}"
+
+
+class DecrementedCounters(CounterSummary):
+    """Counters of which all lose one when there is no room for another key. NOT PRIVATE."""
+
+    @property
+    def not_private_offset(self) -> int:
+        """Alpha: how often all counters were decremented (and, after a merge, by how much). Not private."""
+        return int(self._native.decrements)
+
+    def estimate(self, item: Item) -> Estimate:
+        """The counter of an item: its events (or the users with it) lie between it and it plus alpha. Not private."""
+        count, _ = self._native.count(item)
+        return Estimate(count, count, count + self.not_private_offset)

@@ -6,12 +6,11 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, prepare_column, read
-from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import CounterSummary
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, prepare_column, read
+from discreet.summaries._base import DecrementedCounters
 
 
-class MisraGries(CounterSummary):
+class MisraGries(DecrementedCounters):
     """At most `capacity` counters; each loses at most n/(capacity+1). NOT PRIVATE.
 
     Follows Algorithm 1 of [LT]: counters that reach zero keep their key until it is replaced, and the one replaced
@@ -45,13 +44,3 @@ class MisraGries(CounterSummary):
                 f"there must be a number of occurrences for every item, but there are {len(numbers)} numbers"
             )
         self._native.update_counts(column, np.ascontiguousarray(numbers, np.int64))
-
-    @property
-    def not_private_offset(self) -> int:
-        """Alpha: how often all counters were decremented (and, after a merge, by how much). Not private."""
-        return int(self._native.decrements)
-
-    def estimate(self, item: Item) -> Estimate:
-        """The counter of an item: f lies between it and it plus alpha. Not private."""
-        count, _ = self._native.count(item)
-        return Estimate(count, count, count + self.not_private_offset)

@@ -6,13 +6,12 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import ParameterError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, bad_items_rule, prepare_lists, skip_nulls
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, bad_items_rule, prepare_lists, skip_nulls
 from discreet.privacy.checks import whole_number
-from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import MAX_CAPACITY, CounterSummary
+from discreet.summaries._base import MAX_CAPACITY, DecrementedCounters
 
 
-class UserMisraGries(CounterSummary):
+class UserMisraGries(DecrementedCounters):
     """At most `capacity` counters over the sets of users, each with at most `max_items_per_user` items. NOT PRIVATE.
 
     Follows Algorithm 4 (PAMG) of [LT]: a user raises the counters of all its distinct items by one and causes at
@@ -72,16 +71,6 @@ class UserMisraGries(CounterSummary):
     def not_private_users(self) -> int:
         """The number of users seen that had at least one item. Not private."""
         return int(self._native.users)
-
-    @property
-    def not_private_offset(self) -> int:
-        """How often all counters were decremented (and, after a merge, by how much). Not private."""
-        return int(self._native.decrements)
-
-    def estimate(self, item: Item) -> Estimate:
-        """The counter of an item: the number of users with it lies between c and c plus the offset. Not private."""
-        count, _ = self._native.count(item)
-        return Estimate(count, count, count + self.not_private_offset)
 
     def _describe(self) -> str:
         return f"capacity={self.capacity}, max_items_per_user={self.max_items_per_user}"
