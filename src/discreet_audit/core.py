@@ -207,18 +207,16 @@ class AuditReport:
         return "\n".join(lines)
 
 
-def largest(
-    kind: str, check: str, claimed: float, moved: Iterable[float], quantity: str = "sensitivity", detail: str = ""
-) -> Finding:
+def largest(kind: str, check: str, claimed: float, moved: Iterable[float], quantity: str = "sensitivity") -> Finding:
     """The largest of what neighbours move, one number a pair, against what is claimed."""
     found = [*moved]
-    return Finding(kind, check, quantity, claimed, max(found, default=0), len(found), detail)
+    return Finding(kind, check, quantity, claimed, max(found, default=0), len(found))
 
 
-def violations(kind: str, check: str, wrong: Iterable[float], pairs: int | None = None, detail: str = "") -> Finding:
+def violations(kind: str, check: str, wrong: Iterable[float]) -> Finding:
     """How much is wrong, which must be nothing: one number (or yes or no) for all that was tried."""
     found = [*wrong]
-    return Finding(kind, check, "violations", 0, sum(found), len(found) if pairs is None else pairs, detail)
+    return Finding(kind, check, "violations", 0, sum(found), len(found))
 
 
 def _finite(value: Any) -> Any:

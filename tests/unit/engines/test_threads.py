@@ -76,7 +76,8 @@ def test_users_by_group_privacy():
 
 
 def test_a_release_of_a_summary_of_ones_own():
-    summary = threads.summarise([COLUMN[:1000], COLUMN[1000:]], capacity=512, workers=3)
+    summary = dc.ShardedMisraGries(512, 3)
+    summary.update_batches([COLUMN[:1000], COLUMN[1000:]])
     assert (summary.shards, summary.capacity, summary.total) == (3, 512, len(COLUMN))
     for mechanism in ("auto", "offset", Offset, ShardedOffset, ShardedOffset(BUDGET, 512, 3)):
         assert dc.release(summary, BUDGET, mechanism).items[0] == "item 1"
@@ -90,18 +91,22 @@ def test_a_release_of_a_summary_of_ones_own():
         dc.release(summary, BUDGET, ShardedOffset(BUDGET, 64, 3))
     with pytest.raises(ParameterError, match=r"dc\.Event"):
         dc.release(summary, BUDGET, unit=dc.Replace())
-    other = threads.summarise(COLUMN, capacity=512, workers=3, seed=summary.seed)
+    other = dc.ShardedMisraGries(512, 3, seed=summary.seed)
+    other.update(COLUMN)
     other.merge(summary)
     with pytest.raises(IncompatibleSummaryError, match="merged"):
         dc.release(other, BUDGET)
 
 
-def test_summarise_by_default_takes_the_cores_there_are():
-    assert threads.summarise(COLUMN, 64).shards == threads.available_workers() >= 1
-    assert threads.summarise(np.array([1, 2, 2]), 64, 2).estimate(2).value == 2
+def test_batches_of_a_summary_of_ones_own():
+    summary = dc.ShardedMisraGries(64, 2)
+    summary.update_batches([np.array([1, 2, 2])])
+    assert summary.estimate(2).value == 2
+    texts = dc.ShardedMisraGries(64, 2)
     with pytest.raises(DataError, match="nulls"):
-        threads.summarise([pa.array(["a", None])], 64, 2)
-    assert threads.summarise([pa.array(["a", None])], 64, 2, nulls="skip").total == 1
+        texts.update_batches([pa.array(["a", None])])
+    texts.update_batches([pa.array(["a", None])], nulls="skip")
+    assert texts.total == 1
 
 
 @pytest.mark.parametrize("workers", [0, -1, 129, 1.5, True, "two"])
@@ -146,7 +151,8 @@ def test_a_release_in_shards_is_stored_and_returned(tmp_path):
 
 
 def test_histograms_in_shards_round_trip_and_are_checked():
-    summary = threads.summarise(COLUMN, 64, 3, seed=5)
+    summary = dc.ShardedMisraGries(64, 3, seed=5)
+    summary.update(COLUMN)
     release = dc.release(summary, BUDGET, source=seeded_source(4))
     assert all(summary.shard_of(item) == shard for item, shard in zip(release.items, release.shards, strict=True))
     other = dc.Release.from_payload(release.to_payload())
