@@ -45,6 +45,10 @@ class Compared(NamedTuple):
     aim: float = 1.0
     ending: str = "parquet"
 
+    def differs_with(self, shape: str) -> bool:
+        """Whether it reads what has a shape; the other columns are the same in all, and are asked in the first."""
+        return shape == SHAPES[0] or not {"item", "number"}.isdisjoint(self.words)
+
 
 QUESTIONS = [
     Compared(
@@ -166,7 +170,7 @@ def commands(
     folder: Path, rows: int, shape: str, cores: int, only: str = "", people: int = PEOPLE
 ) -> Iterator[tuple[Compared, list[str], list[str]]]:
     """Every question with the command that answers it, and DuckDB's; `only` those with these words."""
-    chosen = [each for each in QUESTIONS if only in f"{each.what}, {shape}"]
+    chosen = [each for each in QUESTIONS if only in f"{each.what}, {shape}" and each.differs_with(shape)]
     if not chosen:
         return
     table, universe = log(shape, rows // 4 if shape == "long items" else rows, people), folder / "countries.txt"

@@ -17,23 +17,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO, Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import IO, TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._later import np, pa
 from discreet.engines.private_folder import PrivateFolder, remove_left_over
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Words = npt.NDArray[np.uint64]
+
 ROOM = 96 * 2**20
-"""Bytes that items may take in memory. A table that grows is there twice, and is looked at after a whole batch."""
+"""Bytes that items may take in memory. A table that grows is there twice; it is looked at when it grew by an eighth."""
 _PARTS = 256
 _TEXT, _BYTES, _INTEGER, _LARGE = range(4)
-Words = npt.NDArray[np.uint64]
 
 
 class Prints:
@@ -54,6 +55,7 @@ class DifferentItems:
     def __init__(self, room: int = ROOM) -> None:
         self._room = room
         self._summary = ExactCounts()
+        self._looked_at = 0  # items that are there when their memory is looked at again
         self._folder: PrivateFolder | None = None
         self._parts: list[IO[bytes]] = []
         self._prints = Prints()
@@ -73,8 +75,10 @@ class DifferentItems:
     def update(self, column: Any, nulls: str) -> None:
         """Take a column; rows that cannot be items are left out."""
         self._summary.update(column, nulls=nulls, bad_items="skip")
-        if self._summary.memory_bytes > self._room:
-            self._write()
+        if len(self._summary) > self._looked_at:  # which goes through all items
+            self._looked_at = len(self._summary) * 9 // 8
+            if self._summary.memory_bytes > self._room:
+                self._write()
 
     def count(self) -> int:
         """How many there were."""
@@ -88,7 +92,7 @@ class DifferentItems:
             remove_left_over()
             self._folder = PrivateFolder()
             self._parts = [open(self._folder.path / str(part), "w+b") for part in range(_PARTS)]  # noqa: SIM115
-        items, self._summary = self._summary.not_private_counts().items, ExactCounts()
+        items, self._summary, self._looked_at = self._summary.not_private_counts().items, ExactCounts(), 0
         try:
             for some in _by_kind(items):
                 self._write_prints(self._prints.of(*some))

@@ -221,6 +221,8 @@ class FileRows(Rows):
             yield from super().items()
             return
         self._made = True
+        if not self._waits_for_bytes:
+            self.side_by_side = in_order
         for name, arrays in self._read():
             column: Any = arrays
             if isinstance(arrays, _native.MadeColumn):
@@ -249,9 +251,7 @@ class FileRows(Rows):
     def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
         made = max_items is None and self._wanted.user is None and self._reading.alone
         coming = self.items() if made else super()._columns(summary, rules, max_items)
-        if self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES:
-            # On a terminal or a pipe the main thread waits for bytes, which hears of signals; a single block is read
-            # sooner than threads begin.
+        if self._waits_for_bytes:
             return coming
         # What can be done before counting is done by the threads that read.
         self.side_by_side, check = in_order, partial(summary.checked, **rules)
@@ -261,6 +261,12 @@ class FileRows(Rows):
             self._hash = summary.hash_made
             return map(check, coming)
         return read_ahead(map(check, coming))
+
+    @property
+    def _waits_for_bytes(self) -> bool:
+        """On a terminal or a pipe the main thread does, which hears of signals; and of a single block, or of what is
+        read for several counts, threads have nothing to read ahead."""
+        return self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or bool(self._all.passes)
 
     def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
         if self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or self._all.passes:

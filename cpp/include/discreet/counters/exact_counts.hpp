@@ -25,14 +25,16 @@ class ExactCounts {
   template <class HashOf, class Equal, class Absent>
   void add_each(size_t n, HashOf&& hash_of, Equal&& equal, Absent&& absent) {
     total_ += n;
-    for (size_t i = 0; i < n; ++i) {
-      const uint32_t position = table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
+    table_.each_ahead(n, hash_of, counts_, [&](size_t i, uint32_t likely) {
+      const uint32_t position = likely != Table::kNone && table_.live(likely) && equal(i, likely)
+                                    ? likely
+                                    : table_.find_where(hash_of(i), [&](uint32_t p) { return equal(i, p); });
       if (position != Table::kNone) {
         ++counts_[position];
       } else {
         absent(i);
       }
-    }
+    });
   }
   void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
     add_each(

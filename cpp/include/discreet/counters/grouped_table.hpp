@@ -75,6 +75,29 @@ class GroupedTable {
   }
   void prefetch_at(uint32_t position) const { __builtin_prefetch(&keys_[position]); }
 
+  // Calls add(i, likely) for n events in order. `likely` is where the key of event i is most likely (or kNone). In a table
+  // that a core's own cache does not hold, what the next events will touch is asked for before the first is added: the
+  // tags of each group, then keys and their `values`, then bytes apart.
+  template <class HashOf, class Values, class Add>
+  [[gnu::always_inline]] void each_ahead(size_t n, HashOf&& hash_of, const Values& values, Add&& add) const {
+    constexpr size_t kAhead = 32;
+    constexpr uint32_t kFar = 1 << 14;  // positions
+    size_t i = 0;
+    if (positions() >= kFar)
+      for (; i + kAhead <= n; i += kAhead) {
+        uint32_t likely_at[kAhead];
+        for (size_t j = 0; j < kAhead; ++j) prefetch(hash_of(i + j));
+        for (size_t j = 0; j < kAhead; ++j) {
+          likely_at[j] = likely(hash_of(i + j));
+          prefetch_at(likely_at[j]);
+          __builtin_prefetch(&values[likely_at[j]], 1);
+        }
+        for (size_t j = 0; j < kAhead; ++j) key(likely_at[j]).prefetch_apart();
+        for (size_t j = 0; j < kAhead; ++j) add(i + j, likely_at[j]);
+      }
+    for (; i < n; ++i) add(i, kNone);
+  }
+
   // The group in which a key with this hash lives unless it is full.
   uint32_t home(uint64_t hash) const {
     if (rows_ == 1) [[unlikely]]

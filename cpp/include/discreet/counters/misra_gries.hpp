@@ -98,14 +98,7 @@ class MisraGries {
         counts = counts_.data();
       }
     };
-    size_t i = 0;
-    if (table_.positions() >= kFar)
-      for (; i + kAhead <= n; i += kAhead) {
-        uint32_t likely[kAhead];
-        fetch(i, hash_of, likely);
-        for (size_t j = 0; j < kAhead; ++j) add(i + j, likely[j]);
-      }
-    for (; i < n; ++i) add(i, Table::kNone);
+    table_.each_ahead(n, hash_of, counts_, add);
   }
   void add_block(const Key* keys, const uint64_t* hashes, size_t n) {
     add_each(
@@ -212,21 +205,7 @@ class MisraGries {
 
   static constexpr size_t kEnough = 64;  // zero counters that are looked for at a time
 
-  static constexpr size_t kAhead = 32;       // events whose places are asked for before the first is counted
-  static constexpr uint32_t kFar = 1 << 14;  // positions of a table that a core's own cache does not hold
-
-  // Asks for what the next kAhead events will touch: the tags of each group, then keys and counters, then bytes apart.
-  template <class HashOf>
-  void fetch(size_t i, HashOf&& hash_of, uint32_t* positions) const {
-    for (size_t j = 0; j < kAhead; ++j) table_.prefetch(hash_of(i + j));
-    for (size_t j = 0; j < kAhead; ++j) {
-      positions[j] = table_.likely(hash_of(i + j));
-      table_.prefetch_at(positions[j]);
-      __builtin_prefetch(&counts_[positions[j]], 1);
-    }
-    for (size_t j = 0; j < kAhead; ++j) table_.key(positions[j]).prefetch_apart();
-  }
-  // The same for a group whose zero counters are soon to be replaced.
+  // Asks for a group whose zero counters are soon to be replaced.
   [[gnu::always_inline]] void fetch_group(uint32_t group) const {
     const uint32_t first = group * Table::kGroup;
     for (uint32_t i = 0; i < Table::kGroup; i += 8) __builtin_prefetch(&counts_[first + i], 1);
