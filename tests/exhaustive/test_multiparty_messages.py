@@ -6,11 +6,12 @@ Losses are lower bounds where noise has no end and branches of less than 1e-7 ar
 from __future__ import annotations
 
 import pytest
+from tests.reference.branches import sequences_with_one_replaced, worst_ratio
 
 import discreet as dc
 from discreet.multiparty import HadamardResponse, IndependentSketches, LocalHashing, LocalSketch, Separation
+from discreet.noise import RandomSource
 from discreet.published import MergedMisraGries, MergedSketch
-from discreet_audit.multiparty import message_loss
 
 SMALL = {"items_per_column": 1.0, "max_items": 4}
 
@@ -31,6 +32,9 @@ SMALL = {"items_per_column": 1.0, "max_items": 4}
     ids=lambda value: type(value).__name__ if hasattr(value, "domain") else str(value),
 )
 def test_no_message_tells_more_than_epsilon(protocol, length, reached):
-    losses = [message_loss(protocol, protocol.domain.size, length, number)[0] for number in range(2)]
+    losses = []
+    for number in range(2):
+        run = lambda given, source, number=number: protocol.party(number, source=source).encode(list(given))  # noqa: E731
+        losses.append(worst_ratio(sequences_with_one_replaced(protocol.domain.size, length), run, like=RandomSource))
     assert max(losses) <= protocol.epsilon * (1 + 1e-9)
     assert max(losses) >= reached * (1 - 1e-9)

@@ -1,7 +1,7 @@
-"""Every estimator's exact joint law of (state at the intrusion, output) on tiny universes, and the literal ones.
+"""Every estimator's exact joint law of (state at the intrusion, output) of one element, by `tests.reference.pan_laws`.
 
-All neighbouring histories with up to two or three occurrences in each gap are compared. Numbers are doubles; losses
-that are equal are so to 1e-9.
+All neighbouring histories with up to two or three occurrences in each gap are compared. Probabilities are fractions;
+losses that are equal are so to 1e-9. tests/audit/test_printed_pan.py has what the paper prints.
 """
 
 import math
@@ -9,22 +9,37 @@ from fractions import Fraction
 
 import mpmath
 import pytest
+from tests.reference import pan_laws
 
 import discreet as dc
+from discreet.pan.element_law import BitCell
 from discreet.pan.responses import ONE, Response
 from discreet.pan.window import Window
-from discreet_audit import corrections as printed
-from discreet_audit import pan
-from discreet_audit.pan import Model, bit_cell, joint_law, models_of, worst_loss
 
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
-WITH_ANOTHER = [("look", 1, "output"), (1, "look", "output")]
 PAN = dc.pan
 
 
-def loss_between(model, first, second):
-    """Of two histories."""
-    return pan.loss_between(pan.by_looks(model, first), pan.by_looks(model, second), model.scales)
+def models_of(estimator):
+    """(cells, statistic, scales) of one element for every role that it may have, with the estimator's own numbers."""
+    for law in estimator.element_laws():
+        cells = [
+            ("bit", cell.unseen, cell.seen, cell.modulus, cell.step)
+            if isinstance(cell, BitCell)
+            else ("counter", cell.shift)
+            for cell in law.cells
+        ]
+
+        def statistic(state, law=law, cells=cells):
+            of_bits = slice(0, 2) if law.pairs else 1  # (counter, bit), or the bit
+            parts = (part[of_bits] if cell[0] == "bit" else part for cell, part in zip(cells, state, strict=True))
+            return law.statistic(tuple(parts))
+
+        yield cells, statistic, law.scales
+
+
+def worst_loss(model, frames, most=2):
+    return pan_laws.worst_loss(*model, frames, most)
 
 
 def density(**options):
@@ -53,34 +68,26 @@ ESTIMATORS = {
 def test_one_intrusion_and_the_output_stay_within_the_budget(name):
     estimator = ESTIMATORS[name]()
     budget = estimator.guarantee.epsilon
-    for model in models_of(estimator, entries=1):
-        loss, pair = worst_loss(model, ONE_LOOK, most=3)
-        assert loss <= budget * (1 + 1e-9), pair
+    for model in models_of(estimator):
+        loss = worst_loss(model, ONE_LOOK, most=3)
+        assert loss <= budget * (1 + 1e-9)
         assert loss > 0.6 * budget  # the check has teeth: it finds a pair that needs most of the budget
-
-
-@pytest.mark.parametrize("name", ["density", "cropped mean", "modular, paper's shift", "incidence"])
-def test_other_elements_in_the_table_change_nothing(name):
-    estimator = ESTIMATORS[name]()
-    for model in models_of(estimator, entries=2):
-        loss, pair = worst_loss(model, WITH_ANOTHER, most=1)
-        assert loss <= estimator.guarantee.epsilon * (1 + 1e-9), pair
 
 
 def test_the_look_and_the_output_spend_what_they_say():
     estimator = PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response", output_share=0.25)
-    (model,) = models_of(estimator, entries=1)
-    assert worst_loss(model, [("look",)])[0] == pytest.approx(0.75)
-    assert worst_loss(model, [("look", "output")])[0] == pytest.approx(1.0)
+    (model,) = models_of(estimator)
+    assert worst_loss(model, [("look",)]) == pytest.approx(0.75)
+    assert worst_loss(model, [("look", "output")]) == pytest.approx(1.0)
 
 
 def test_several_outputs_share_the_budget():
     estimator = density(releases=2, output_share=0.5)
-    (model,) = models_of(estimator, entries=1)
+    (model,) = models_of(estimator)
     frames = [("look", "output", "output"), ("output", "look", "output")]
-    assert worst_loss(model, frames, most=1)[0] <= 1 + 1e-9
-    once = models_of(density(output_share=0.5), entries=1)[0]
-    assert worst_loss(once, frames, most=1)[0] > 1  # noise for one output does not cover two
+    assert worst_loss(model, frames, most=1) <= 1 + 1e-9
+    (once,) = models_of(density(output_share=0.5))
+    assert worst_loss(once, frames, most=1) > 1  # noise for one output does not cover two
 
 
 # ---- announced intrusions --------------------------------------------------------------------------------------------
@@ -97,128 +104,35 @@ ANNOUNCED = {
 @pytest.mark.parametrize("name", ANNOUNCED)
 def test_announced_intrusions_cost_one_look_each(name):
     estimator = ANNOUNCED[name]()
-    for model in models_of(estimator, entries=1):
-        loss, pair = worst_loss(model, [("announce", "look", "output"), ("announce", "output", "look")], most=2)
-        assert loss <= 1 + 1e-9, pair
-        twice, _ = worst_loss(model, [("announce", "announce", "look")], most=1)
+    for model in models_of(estimator):
+        loss = worst_loss(model, [("announce", "look", "output"), ("announce", "output", "look")], most=2)
+        assert loss <= 1 + 1e-9
+        twice = worst_loss(model, [("announce", "announce", "look")], most=1)
         assert twice <= 3 * estimator.epsilon_state * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_two_unannounced_looks_separate_the_histories(name):
     """PAN Theorem 6.1 in the small: between two looks nothing may move, so anything that moves is seen."""
-    for model in models_of(ESTIMATORS[name](), entries=1):
-        assert loss_between(model, ("look", "look"), ("look", 0, "look")) == math.inf
-
-
-def test_counters_that_survive_an_announcement_are_caught():
-    """Re-randomising the bits alone, as PAN section 3 does for the density, does not carry over to the cropped mean."""
-    kept = printed.bits_alone_rerandomised(0.4, 3)
-    assert loss_between(kept, ("announce", "look"), ("announce", 0, "look")) == math.inf
-    fresh = printed.bits_alone_rerandomised(0.4, 3, corrected=True)
-    assert loss_between(fresh, ("announce", "look"), ("announce", 0, "look")) <= 2 * 0.4
-
-
-# ---- the paper's literal versions --------------------------------------------------------------------------------
-
-
-def test_density_noise_after_rescaling_is_caught():
-    """PAN section 3: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
-    epsilon = 0.1
-    after = printed.density_noise_after_rescaling(epsilon)
-    assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.424, abs=0.001)
-    # The bit is seen as 0; x comes or not: the loss of the output alone, given the look.
-    given = math.log((0.5 - epsilon / 4) + (0.5 + epsilon / 4) * math.exp(4))
-    assert loss_between(after, ("look", "output"), ("look", 0, "output")) == pytest.approx(given)
-    assert worst_loss(printed.density_noise_after_rescaling(epsilon, before=True), ONE_LOOK)[0] <= 2 * epsilon
-
-
-def test_cropped_mean_noise_after_rescaling_is_caught():
-    epsilon, t = 0.1, 3
-    after = printed.cropped_mean_noise_after_rescaling(epsilon, t)
-    assert worst_loss(after, ONE_LOOK, most=3)[0] > 3
-    before = printed.cropped_mean_noise_after_rescaling(epsilon, t, before=True)
-    assert worst_loss(before, ONE_LOOK, most=3)[0] <= 2 * epsilon
-
-
-def test_signs_with_the_noise_of_bits_are_caught():
-    """An entry of a window counts 1, -1 or 0: changing it moves the sum by 2, and noise for 1 is too little."""
-
-    def loss(scale):
-        model = Model(bit_cell(0.25, 0.75, 1), lambda cell: (2.0 * cell[1] - 1,), (scale,), 1)
-        return worst_loss(model, [("look", "output"), ("output", "look")], most=1)[0]
-
-    assert loss(2 / 0.5) <= math.log(3) + 0.5
-    assert loss(1 / 0.5) > math.log(3) + 0.5
+    for cells, statistic, scales in models_of(ESTIMATORS[name]()):
+        laws = [pan_laws.transcript(cells, statistic, each) for each in (("look", "look"), ("look", "x", "look"))]
+        assert pan_laws.loss(*laws, scales) == math.inf
 
 
 def test_a_window_has_the_mean_it_says_for_every_count():
     """E[sign] = W (2 (p0 + gap f) - 1) with f the ramp from low to high, for every modulus, window and count."""
-    p0, p1 = 0.25, 0.75
+    p0, p1 = Fraction(1, 4), Fraction(3, 4)
     for modulus in range(1, 6):
         for low in range(modulus):
             for high in range(low + 1, modulus + 1):
                 expected = Window((modulus,), (1,), low, high).expected
                 for n in range(8):
-                    law = joint_law(Model(bit_cell(p0, p1, modulus), lambda c: (0.0,), (), 1), (*[0] * n, "look"))
-                    cells = {table[0][:2]: p for (table,), p in law.items()}
-                    mean = math.fsum(p * (2 * bit - 1) for (u, bit), p in cells.items() if low <= u < high)
-                    ramp = min(max(n - low, 0), high - low) / (high - low)
-                    assert mean == pytest.approx(expected * (2 * (p0 + (p1 - p0) * ramp) - 1), abs=1e-12)
-
-
-@pytest.mark.parametrize("only_one", [True, False])
-def test_heavy_hitters_noise_for_one_table_is_caught(only_one):
-    """PAN Figure 3, step 4: v + Lap(1/(eps m)) claims eps for the output; every table moves it, and far more."""
-    epsilon, rungs = 0.1, (1, 2, 4)
-    claimed = epsilon * (1 + len(rungs))
-    one = printed.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one)
-    assert worst_loss(one, [("look", "output")], most=1)[0] > 2 * claimed
-    every = printed.heavy_hitters_noise_for_one_table(epsilon, rungs, only_one=only_one, all_tables=True)
-    assert worst_loss(every, [("look", "output")], most=1)[0] <= claimed
-
-
-def test_a_single_interval_is_not_the_fraction_of_heavy_hitters():
-    """Figure 3's step 4 misses whatever occurs more often than the interval; the sum from there up does not."""
-    rungs = [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert printed.fraction_of_one_interval(rungs, 2, 12) == pytest.approx(0.0)
-    assert printed.fraction_of_one_interval(rungs, 2, 12, corrected=True) == pytest.approx(1.0)
-
-
-def test_mod_k_noise_for_sensitivity_one_is_caught():
-    """PAN Figure 5: Lap(1/(eps m)) on every fraction, where two of them move."""
-    epsilon, k = 0.5, 3
-    single = printed.modular_noise_for_one_residue(epsilon, k)
-    assert worst_loss(single, ONE_LOOK, most=3)[0] == pytest.approx(3 * epsilon)
-    both = printed.modular_noise_for_one_residue(epsilon, k, both=True)
-    assert worst_loss(both, ONE_LOOK, most=3)[0] == pytest.approx(2 * epsilon)
-
-
-def test_the_matrix_of_figure_5_is_not_the_law_of_the_entries():
-    """P[entry = i | count = j] is shift(i - j); the paper prints shift(i + j), which inverts to another vector."""
-    estimator = PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="paper")
-    shift = [float(p) for p in estimator.shift_law()]
-    (model,) = models_of(estimator, entries=1)
-    for count in range(4):
-        law = joint_law(model, (*[0] * count, "look"))
-        for i in range(4):
-            assert law[((i,),)] == pytest.approx(shift[(i - count) % 4], abs=1e-15)
-    truth = [0.1, 0.6, 0.2, 0.1]
-    assert abs(printed.modular_matrix_as_printed(1.0, truth) - truth).max() > 0.4
-    assert abs(printed.modular_matrix_as_printed(1.0, truth, corrected=True) - truth).max() < 1e-12
-
-
-def test_counters_that_do_not_share_the_budget_are_caught():
-    """PAN Theorem 5.1 claims epsilon for several modular counters of the same element."""
-    looks = [("look",)]
-    assert worst_loss(printed.counters_that_do_not_share(1.0, (2, 3)), looks, 3)[0] == pytest.approx(2.0)
-    assert worst_loss(printed.counters_that_do_not_share(1.0, (2, 3), shared=True), looks, 3)[0] <= 1 + 1e-9
-
-
-def test_an_entry_made_when_its_element_first_comes_is_caught():
-    assert loss_between(printed.entries_made_on_arrival(0.4), ("look",), (0, "look")) == math.inf
-    drawn = printed.entries_made_on_arrival(0.4, corrected=True)
-    assert loss_between(drawn, ("look",), (0, "look")) <= 0.4
+                    cell = ("bit", p0, p1, modulus, 1)
+                    law = pan_laws.transcript([cell], lambda state: (), (*["x"] * n, "look"))
+                    states = {looks[0][0][:2]: chance for (looks, _), chance in law.items()}
+                    mean = sum(chance * (2 * bit - 1) for (u, bit), chance in states.items() if low <= u < high)
+                    ramp = Fraction(min(max(n - low, 0), high - low), high - low)
+                    assert float(mean) == pytest.approx(expected * (2 * (p0 + (p1 - p0) * ramp) - 1), abs=1e-12)
 
 
 def test_the_tight_pair_is_tight_and_rounded_inwards():
@@ -228,5 +142,5 @@ def test_the_tight_pair_is_tight_and_rounded_inwards():
         with mpmath.workdps(60):
             ratio = mpmath.log(pair.seen) - mpmath.log(pair.unseen)
             assert epsilon - 1e-9 < ratio <= mpmath.mpf(epsilon)
-        model = Model(bit_cell(pair.unseen / ONE, pair.seen / ONE), lambda state: (0.0,), (1.0,), 1)
-        assert worst_loss(model, [("look",)])[0] == pytest.approx(epsilon, rel=1e-9)
+        cell = ("bit", Fraction(pair.unseen, ONE), Fraction(pair.seen, ONE), 1, 1)
+        assert worst_loss(([cell], lambda state: (), (1,)), [("look",)]) == pytest.approx(epsilon, rel=1e-9)

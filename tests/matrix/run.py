@@ -1,13 +1,14 @@
 """Runs the fast tests with the lowest and with the newest versions of everything that discreet depends on.
 
-    python tests/matrix/run.py            # both; `make matrix`
-    python tests/matrix/run.py lowest     # the lowest versions that pyproject.toml allows, on the lowest Python
-    python tests/matrix/run.py newest     # the newest versions there are, on the highest Python
+    python tests/matrix/run.py         # the lowest versions on the lowest Python, the newest on the highest
+    python tests/matrix/run.py --all   # both on every Python that is found: `make matrix ALL=1`
+    python tests/matrix/run.py lowest 3.12
 
-Pythons are looked for on the PATH and among those of pyenv. Each run has an environment of its own, build/matrix/NAME,
-that is kept for the next one. With the lowest versions, a floor of pyproject.toml that cannot be installed together
-with the others is an error: it promises what nobody can have. Warnings are errors, deprecations of the newest
-libraries among them.
+Each run has an environment of its own, build/matrix/NAME, that is kept for the next one. The lowest versions are those
+that uv resolves to (`--resolution lowest-direct`) among what has a wheel for this Python. On the lowest Python they
+must be the floors of pyproject.toml: a floor that cannot be installed with the others promises what nobody can have.
+On later Pythons a floor may be older than the first wheel, and the run says where it is. Warnings are errors,
+deprecations of the newest libraries among them.
 """
 
 from __future__ import annotations
@@ -15,66 +16,50 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+from tests.matrix.pythons import PROJECT, ROOT, find_pythons
+
 # What meets other libraries: readers, tables, releases, commands, states. The service is started by test_commands.py.
 ROOMS = "central cli continual engines events noise pan privacy questions releases summaries"
 FAST = [*(f"tests/unit/{room}" for room in ROOMS.split()), "tests/golden", "tests/service/test_commands.py"]
+SOURCE_ONLY = ["nats-py", "pyspark"]  # written in Python, without wheels in their lowest versions
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", choices=["lowest", "newest"], help="only this one")
-    given = parser.parse_args().run
+    parser.add_argument("python", nargs="?", help="on this Python: 3.12")
+    parser.add_argument("--all", action="store_true", help="on every Python that is found")
+    given = parser.parse_args()
     pythons = find_pythons()
-    print("Pythons found: " + ", ".join(f"3.{minor}" for minor in pythons), flush=True)
+    print("Pythons found: " + ", ".join(pythons), flush=True)
     if len(pythons) == 1:
         print("There is only one: it runs both, and other Pythons stay untested here.", flush=True)
-    for run in [given] if given else ["lowest", "newest"]:
-        minor = min(pythons) if run == "lowest" else max(pythons)
-        print(f"{run} versions on Python 3.{minor} ({pythons[minor]})", flush=True)
-        python = environment(f"{run}-3.{minor}", pythons[minor], floors() if run == "lowest" else [])
-        tests = [python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST]
-        if subprocess.run(tests, cwd=ROOT).returncode:
-            print(f"FAILED: {run} versions on Python 3.{minor}", file=sys.stderr)
-            return 1
-    return 0
-
-
-def find_pythons() -> dict[int, str]:
-    """What to run for each Python 3.N that pyproject.toml names and that is found, this one included."""
-    pattern = re.compile(r"Programming Language :: Python :: 3\.(\d+)")
-    minors = [int(found[1]) for line in PROJECT["project"]["classifiers"] if (found := pattern.fullmatch(line))]
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    pythons = {}
-    for minor in sorted(minors):
-        candidates = [shutil.which(f"python3.{minor}"), *pyenv.glob(f"3.{minor}.*/bin/python")]
-        if minor == sys.version_info.minor:
-            candidates.insert(0, sys.executable)
-        working = [str(candidate) for candidate in candidates if candidate and is_python(str(candidate), minor)]
-        if working:
-            pythons[minor] = working[0]
-    return pythons
-
-
-def is_python(candidate: str, minor: int) -> bool:
-    """Whether it runs, can make environments and build for itself: pyenv has names that do not run."""
-    check = "import ensurepip, os, sys, sysconfig, venv\n"
-    check += "print(sys.version_info[1], os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
-    found = subprocess.run([candidate, "-c", check], capture_output=True, text=True)
-    return found.stdout.split() == [str(minor), "True"]
+    with_lock = [name for name in pythons if not name.endswith("t")]
+    ends = {"lowest": with_lock[0], "newest": with_lock[-1]}
+    runs = [(run, name) for run in ends for name in pythons if given.all or name == (given.python or ends[run])]
+    failed = []
+    for run, name in runs:
+        if given.run in (None, run):
+            print(f"{run} versions on Python {name} ({pythons[name]})", flush=True)
+            constraints = lowest(pythons[name], strict=name == with_lock[0]) if run == "lowest" else []
+            inside = environment(f"{run}-{name}", pythons[name], constraints)
+            tests = [inside, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *FAST]
+            # Kernels do not promise to run without the global lock: it is switched on, and nothing warns of it.
+            lock = {"PYTHON_GIL": "1"} if name.endswith("t") else {}
+            if subprocess.run(tests, cwd=ROOT, env={**os.environ, **lock}).returncode:
+                failed.append(f"{run} versions on Python {name}")
+    for each in failed:
+        print(f"FAILED: {each}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def environment(name: str, python: str, constraints: list[str]) -> str:
@@ -94,17 +79,35 @@ def environment(name: str, python: str, constraints: list[str]) -> str:
     return str(inside)
 
 
-def floors() -> list[str]:
-    """`name==version` for every dependency, optional ones and those of the build included."""
+def lowest(python: str, strict: bool) -> list[str]:
+    """`name==version` of what uv finds to be the lowest for this Python, and of the build."""
+    extras = [f"--extra={name}" for name in ("test", "kafka", "lake", "nats", "postgres", "spark")]
+    uv = ["uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header", "--only-binary=:all:", "--python", python]
+    uv += ["--resolution=lowest-direct", *(f"--no-binary={name}" for name in SOURCE_ONLY), *extras, "pyproject.toml"]
+    done = subprocess.run([sys.executable, "-m", *uv], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"the lowest versions cannot be installed together:\n{done.stderr}")
+    found = dict(re.findall(r"^([a-z0-9._-]+)(?:\[.*\])?==(\S+)", done.stdout, re.MULTILINE))
+    raised = []
+    for name, floor in floors().items():
+        if name in found and Version(found[name]) != Version(floor):
+            raised.append(f"{name} {floor}: the first that can be had here is {found[name]}")
+        found.setdefault(name, floor)
+    print("".join(f"  {line}\n" for line in raised), end="", flush=True)
+    if raised and strict:
+        raise SystemExit("pyproject.toml allows versions that nobody can have")
+    return sorted(f"{name}=={version}" for name, version in found.items() if name in floors())
+
+
+def floors() -> dict[str, str]:
+    """The lowest version of every dependency, optional ones and those of the build included."""
     project = PROJECT["project"]
     lists = [PROJECT["build-system"]["requires"], project["dependencies"], *project["optional-dependencies"].values()]
-    pinned = set()
+    found = {}
     for requirement in (Requirement(text) for texts in lists for text in texts):
-        lowest = [part.version for part in requirement.specifier if part.operator == ">="]
         if requirement.name != project["name"]:
-            marker = f"; {requirement.marker}" if requirement.marker else ""
-            pinned.add(f"{requirement.name}=={lowest[0]}{marker}")
-    return sorted(pinned)
+            (found[requirement.name],) = [part.version for part in requirement.specifier if part.operator == ">="]
+    return found
 
 
 if __name__ == "__main__":

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
-
-from discreet_audit.core import twin
 
 
 def sabotaged(mechanism: Any, **changes: Any) -> Any:
     """A copy whose properties are replaced: each change maps the right value to the wrong one."""
-    return twin(mechanism, "", **{name: change(getattr(mechanism, name)) for name, change in changes.items()}).mechanism
+    wrong = {name: change(getattr(mechanism, name)) for name, change in changes.items()}
+    kind = type(mechanism)
+    broken = object.__new__(type(f"NotPrivate{kind.__name__}", (kind,), wrong))
+    # What was computed from the right values is computed again from the wrong ones.
+    kept = {n: v for n, v in vars(mechanism).items() if not isinstance(getattr(kind, n, None), cached_property)}
+    broken.__dict__.update({**kept, **wrong})
+    return broken
 
 
 def half_the_noise(mechanism: Any) -> Any:

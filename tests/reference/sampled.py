@@ -10,11 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 
-from discreet_audit.statistical import clopper_pearson
+from scipy.stats import beta
 
 __all__ = ["divergence_lower_bound"]
 
 View = Callable[[Hashable], Hashable]
+
+
+def lowest_chance(successes: int, trials: int, failure: float) -> float:
+    """Below the probability of a success, with this chance of being wrong (Clopper and Pearson 1934)."""
+    return 0.0 if successes == 0 else float(beta.ppf(failure, successes, trials - successes + 1))
 
 
 def divergence_lower_bound(
@@ -37,7 +42,7 @@ def divergence_lower_bound(
         event = {value for value, n in p.items() if n * len(reference) > factor * q[value] * len(chosen)}
         hits = [sum(view(output) in event for output in measured) for _, measured in halves]
         each = failure / (2 * len(views))
-        at_least, _ = clopper_pearson(hits[0], len(halves[0][1]), each)
-        _, at_most = clopper_pearson(hits[1], len(halves[1][1]), each)
+        at_least = lowest_chance(hits[0], len(halves[0][1]), each)
+        at_most = 1.0 - lowest_chance(len(halves[1][1]) - hits[1], len(halves[1][1]), each)
         largest = max(largest, at_least - factor * at_most)
     return largest

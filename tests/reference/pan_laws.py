@@ -1,0 +1,132 @@
+"""What an intruder and a release see of one element, from the paper ([PAN] sections 3 to 5): exact sums over histories.
+
+Nothing of the package and nothing of its audit is imported here. An element's cells are
+
+    ("bit", unseen, seen, modulus, step)   a counter that starts anywhere and moves by `step`; whenever it passes the
+                                           modulus, its bit is drawn with probability `seen`. At first: `unseen`
+    ("counter", shift)                     a counter modulo len(shift) that starts at a shift with these probabilities
+
+A history says what happens: "x" the element occurs, "look" somebody reads all cells, "announce" the same and all cells
+are drawn anew from what they hold, "output" a release of `statistic(cells)` with Laplace noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+Cell = tuple[Any, ...]
+State = tuple[Any, ...]  # of all cells: (counter, bit, announcements), or a counter
+Law = dict[Any, Fraction]
+History = tuple[str, ...]
+
+
+def _at_first(cell: Cell) -> Law:
+    if cell[0] == "counter":
+        return dict(enumerate(cell[1]))
+    _, unseen, _, modulus, _ = cell
+    bits = ((1, unseen), (0, 1 - unseen))
+    return {(u, bit, 0): chance / modulus for u in range(modulus) for bit, chance in bits}
+
+
+def _occurs(cell: Cell, state: Any) -> Law:
+    if cell[0] == "counter":
+        return {(state + 1) % len(cell[1]): Fraction(1)}
+    _, unseen, seen, modulus, step = cell
+    counter, bit, announced = state
+    if counter + step < modulus:
+        return {(counter + step, bit, announced): Fraction(1)}
+    chance = seen  # sent through the coins as often as the bits of others were
+    for _ in range(announced):
+        chance = chance * seen + (1 - chance) * unseen
+    after = (counter + step) % modulus
+    return {(after, 1, announced): chance, (after, 0, announced): 1 - chance}
+
+
+def _announced(cell: Cell, state: Any) -> Law:
+    if cell[0] == "counter":
+        return {(state + i) % len(cell[1]): chance for i, chance in enumerate(cell[1])}
+    _, unseen, seen, modulus, _ = cell
+    _, bit, announced = state
+    one = seen if bit else unseen
+    return {(u, b, announced + 1): chance / modulus for u in range(modulus) for b, chance in ((1, one), (0, 1 - one))}
+
+
+def _all(laws: Iterable[Law]) -> Law:
+    return {
+        tuple(state for state, _ in parts): math.prod((chance for _, chance in parts), start=Fraction(1))
+        for parts in itertools.product(*(law.items() for law in laws))
+    }
+
+
+def transcript(cells: Sequence[Cell], statistic: Callable[[State], Sequence[Any]], history: History) -> Law:
+    """{(what looks showed, numbers of all outputs): probability}, without the noise of outputs."""
+    running = {((), (), state): chance for state, chance in _all(map(_at_first, cells)).items()}
+    for token in history:
+        after: Law = {}
+        for (looks, outputs, state), chance in running.items():
+            if token in ("x", "announce"):
+                step = _occurs if token == "x" else _announced
+                moves = _all(step(cell, part) for cell, part in zip(cells, state, strict=True))
+                seen = looks if token == "x" else (*looks, state)
+                reached = {(seen, outputs, new): move for new, move in moves.items()}
+            elif token == "look":
+                reached = {((*looks, state), outputs, state): Fraction(1)}
+            else:
+                reached = {(looks, (*outputs, *statistic(state)), state): Fraction(1)}
+            for place, move in reached.items():
+                after[place] = after.get(place, Fraction(0)) + chance * move
+        running = after
+    found: Law = {}
+    for (looks, outputs, _), chance in running.items():
+        found[looks, outputs] = found.get((looks, outputs), Fraction(0)) + chance
+    return {seen: chance for seen, chance in found.items() if chance}
+
+
+def loss(first: Law, second: Law, scales: Sequence[Any]) -> float:
+    """The largest |log ratio| of two transcripts behind their noise.
+
+    For given looks each is a mixture of e^(-|o - v|/s) over numbers v. Between two neighbouring v the ratio of two
+    mixtures is monotone in o, and beyond all of them it is constant: the largest is at some v, or pair of them.
+    """
+    worst = 0.0
+    for looks in {seen for seen, _ in (*first, *second)}:
+        parts = [{v: float(c) for (seen, v), c in law.items() if seen == looks} for law in (first, second)]
+        if not all(parts):
+            return math.inf
+        length = len(next(iter(parts[0])))
+        places = [sorted({v[axis] for part in parts for v in part}) for axis in range(length)]
+        widths = [float(scales[axis % len(scales)]) for axis in range(length)]
+        for o in itertools.product(*places):
+            one, two = (
+                sum(
+                    c * math.exp(-sum(abs(a - b) / s for a, b, s in zip(o, v, widths, strict=True)))
+                    for v, c in p.items()
+                )
+                for p in parts
+            )
+            worst = max(worst, abs(math.log(one / two)))
+    return worst
+
+
+def worst_loss(
+    cells: Sequence[Cell],
+    statistic: Callable[[State], Sequence[Any]],
+    scales: Sequence[Any],
+    frames: Iterable[History],
+    most: int = 2,
+) -> float:
+    """Over all pairs of histories that differ in how often the element occurs, up to `most` times in every gap."""
+    worst = 0.0
+    for frame in frames:
+        laws: list[Law] = []
+        for times in itertools.product(range(most + 1), repeat=len(frame)):
+            history = tuple(itertools.chain(*((*["x"] * n, token) for n, token in zip(times, frame, strict=True))))
+            law = transcript(cells, statistic, history)
+            if law not in laws:
+                laws.append(law)
+        worst = max([worst, *(loss(one, two, scales) for one, two in itertools.combinations(laws, 2))])
+    return worst
