@@ -225,6 +225,27 @@ class PanTable {
     return sum;
   }
 
+  // Of the bits in consecutive groups of `group` entries, for each value of their counters: how many are 1 less how
+  // many are 0, plus the noise. Counters run fastest.
+  Counts noisy_signs_by_counter(size_t layer, uint32_t group, Noise noise) const {
+    auto owned = std::make_unique<int64_t[]>(noise.size());
+    {
+      nb::gil_scoped_release release;
+      const std::lock_guard<std::mutex> hold(mutex_);
+      const Layer& cells = layers_.at(layer);
+      const auto& bits = cells.bits();
+      const uint64_t modulus = cells.modulus(0);
+      if (cells.moduli().size() != 1 || group == 0 || bits.size() / group * modulus != noise.size())
+        throw ParameterError("one noise for each group and counter");
+      std::copy(noise.data(), noise.data() + noise.size(), owned.get());
+      for (size_t i = 0; i < bits.size() / group * group; ++i) {
+        const uint64_t counter = cells.only_bits() ? 0 : cells.counters()[i];
+        owned[i / group * modulus + counter] += bits[i] ? 1 : -1;
+      }
+    }
+    return give(std::move(owned), noise.size());
+  }
+
   // How many counters have each residue, plus the noise.
   Counts noisy_residues(size_t layer, Noise noise) const {
     auto owned = std::make_unique<int64_t[]>(noise.size());
@@ -573,6 +594,8 @@ void bind_pan(nb::module_& m) {
       .def("noisy_ones", &PanTable::noisy_ones, nb::arg("layer"), nb::arg("begin"), nb::arg("group"), nb::arg("noise"))
       .def("noisy_weighted_ones", &PanTable::noisy_weighted_ones, nb::arg("weights"), nb::arg("noise"))
       .def("noisy_signs", &PanTable::noisy_signs, nb::arg("layer"), nb::arg("low"), nb::arg("high"), nb::arg("noise"))
+      .def("noisy_signs_by_counter", &PanTable::noisy_signs_by_counter, nb::arg("layer"), nb::arg("group"),
+           nb::arg("noise"))
       .def("noisy_residues", &PanTable::noisy_residues, nb::arg("layer"), nb::arg("noise"))
       .def("noisy_squares", &PanTable::noisy_squares, nb::arg("layer"), nb::arg("target"), nb::arg("noise"))
       .def("seen_by_intruder", &PanTable::seen_by_intruder, nb::arg("layer"))

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.noise import seeded_source
-from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence
+from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence, Occurrences
 from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.responses import Response, response_weights
 from discreet.privacy import Budget
@@ -451,6 +451,11 @@ register(
     DistinctCount,
     lambda: (DistinctCount(budget=_ONE),),
     PanAudit(lambda made: {"buckets": 16, "levels": 8}),
+)
+register(
+    Occurrences,
+    lambda: (Occurrences(4, budget=_ONE), Occurrences(2, budget=_THREE, releases=2)),
+    PanAudit(lambda made: {"max_count": min(made.max_count, 3), "buckets": 192, "levels": 8}),
 )
 register(
     CroppedMean,

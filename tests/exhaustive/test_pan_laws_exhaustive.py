@@ -61,6 +61,7 @@ ESTIMATORS = {
     "modular, squares": lambda: PAN.ModularIncidence(2, 7, budget=dc.Budget(1.0), shift="squares"),
     "modular, paper's shift": lambda: PAN.ModularIncidence(2, 3, budget=dc.Budget(1.0), shift="paper"),
     "incidence": lambda: PAN.Incidence(2, 1, budget=dc.Budget(1.0), max_count=6),
+    "occurrences": lambda: PAN.Occurrences(3, budget=dc.Budget(1.0), buckets=192, levels=8),
 }
 
 
@@ -81,6 +82,15 @@ def test_the_look_and_the_output_spend_what_they_say():
     assert worst_loss(model, [("look", "output")]) == pytest.approx(1.0)
 
 
+def test_signs_by_counter_with_the_noise_of_one_are_caught():
+    """An entry moves its sign from one counter to another: 2 in l1, and noise for 1 is too little."""
+    made = PAN.Occurrences(3, budget=dc.Budget(1.0), buckets=192, levels=8, output_share=0.5)
+    ((cells, statistic, scales),) = models_of(made)
+    frames = [("look", "output"), ("output", "look")]
+    assert worst_loss((cells, statistic, scales), frames) <= 1 + 1e-9
+    assert worst_loss((cells, statistic, tuple(scale / 2 for scale in scales)), frames) > 1.1
+
+
 def test_several_outputs_share_the_budget():
     estimator = density(releases=2, output_share=0.5)
     (model,) = models_of(estimator)
@@ -98,6 +108,7 @@ ANNOUNCED = {
     "cropped mean": lambda: PAN.CroppedMean(2, 2, budget=dc.Budget(1.0), announced_intrusions=1),
     "modular": lambda: PAN.ModularIncidence(2, 3, budget=dc.Budget(1.0), announced_intrusions=1),
     "incidence": lambda: PAN.Incidence(2, 1, budget=dc.Budget(1.0), max_count=6, announced_intrusions=1),
+    "occurrences": lambda: PAN.Occurrences(2, budget=dc.Budget(1.0), buckets=128, levels=8, announced_intrusions=1),
 }
 
 

@@ -122,6 +122,7 @@ def seeds():
         ("incidence", pan.Incidence),
         ("incidence-primes", pan.Incidence),
         ("modular-incidence", pan.ModularIncidence),
+        ("occurrences", pan.Occurrences),
     ):
         items = ["a"] if "strings" in name else np.arange(3)
         yield f"pan {name}", (GOLDEN / f"pan/{name}-v2.state").read_bytes(), estimate(cls, items)

@@ -40,6 +40,7 @@ WRITTEN = {
         lambda **o: pan.Incidence(50, 2, method="primes", max_count=32, **o),
         "43b4fe39479902dd",
     ),
+    "occurrences": (pan.Occurrences, lambda **o: pan.Occurrences(2, buckets=128, levels=8, **o), "8212882e6917b6ca"),
 }
 
 

@@ -44,6 +44,7 @@ PAN = {
     "heavy": dc.pan.HeavyFraction,
     "incidence": dc.pan.Incidence,
     "modular": dc.pan.ModularIncidence,
+    "occurrences": dc.pan.Occurrences,
 }
 
 

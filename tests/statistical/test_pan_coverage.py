@@ -86,6 +86,36 @@ def test_distinct_counts_are_covered(count):
     assert sum(e.lower <= count <= e.upper for e in estimates) >= 143
 
 
+@pytest.mark.parametrize(
+    ("count", "shape"),
+    [(0, "once"), (300, "geometric"), (5000, "heavy tail"), (5000, "all often"), (200_000, "geometric")],
+)
+def test_numbers_of_occurrences_are_covered(count, shape):
+    """Every answer of a release, 60 runs at 95%; and those in the middle of the range are right on average."""
+    rng = np.random.default_rng(5)
+    n = {
+        "once": lambda: np.ones(count, np.int64),
+        "geometric": lambda: np.minimum(rng.geometric(0.5, count), 20),
+        "heavy tail": lambda: np.minimum(rng.zipf(1.7, count), 50),
+        "all often": lambda: np.full(count, 6),
+    }[shape]()
+    events = np.repeat(np.arange(count) * 7919, n)
+    told, truth = [], {}
+    for seed in range(60):
+        made = PAN.Occurrences(5, budget=BUDGET, buckets=2048, levels=12, source=seeded_source(seed))
+        made.update(events)
+        release = made.release()
+        answers = {"distinct": (release.distinct, count), "sum": (release.cropped_sum(), np.minimum(n, 5).sum())}
+        answers |= {f"at least {k}": (release.at_least(k), (n >= k).sum()) for k in (2, 3, 5)}
+        answers |= {f"exactly {t}": (release.exactly(t), (n == t).sum()) for t in (1, 4)}
+        truth = {name: float(true) for name, (_, true) in answers.items()}
+        told.append({name: estimate for name, (estimate, _) in answers.items()})
+    for name, true in truth.items():
+        assert sum(row[name].lower <= true <= row[name].upper for row in told) >= 54, name
+        values = np.array([row[name].unbiased for row in told])
+        assert abs(values.mean() - true) < 5 * values.std() / np.sqrt(60) + 0.02 * count, name
+
+
 def test_narrow_intervals_of_distinct_counts_are_found():
     """Half a percent wide, narrower than the steps of a grid over all numbers; six seeded runs at 99.9%."""
     make = functools.partial(PAN.DistinctCount, buckets=2**20, levels=8, confidence=0.999, output_share=0.3)

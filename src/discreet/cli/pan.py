@@ -112,6 +112,17 @@ KINDS = (
         needed=("k",),
     ),
     PanCommand(
+        "occurrences",
+        "Occurrences",
+        "How many items occur once, twice or more, of any universe.",
+        (
+            option("--max-count", "Occurrences are told apart up to this many: 2 to 64.", int),
+            option("--buckets", "Buckets of a level; more are more accurate. By default 65536.", int),
+        ),
+        needed=("max_count",),
+        sampled=False,
+    ),
+    PanCommand(
         "inner-product",
         "InnerProductCounter",
         pan_product.HELP,
@@ -213,7 +224,7 @@ def _check_start(kind: PanCommand, asked: dict[str, Any], publishes: bool) -> No
         raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
     for name in ("epsilon", *kind.needed):
         if name not in asked:
-            raise ParameterError(f"--{name} is needed to start")
+            raise ParameterError(f"--{name.replace('_', '-')} is needed to start")
     if publishes and kind.asked and kind.asked[0] not in asked:
         raise ParameterError(f"--{kind.asked[0]} is needed for a release")
 

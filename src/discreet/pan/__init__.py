@@ -10,6 +10,7 @@ from discreet.pan.distinct_count import DistinctCount
 from discreet.pan.heavy_fraction import HeavyFraction
 from discreet.pan.incidence import Incidence
 from discreet.pan.modular_incidence import ModularIncidence
+from discreet.pan.occurrences import Occurrences
 
 __all__ = [
     "CroppedMean",
@@ -18,4 +19,5 @@ __all__ = [
     "HeavyFraction",
     "Incidence",
     "ModularIncidence",
+    "Occurrences",
 ]

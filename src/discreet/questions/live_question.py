@@ -27,6 +27,7 @@ from discreet.questions.words import column as one_column
 
 MAX_ITEMS = 10
 _MOST_LISTED = 10_000_000
+_MECHANISMS = ("factorised", "tree", "meta", "sparse")
 
 
 def _texts(path: str, others: Mapping[str, Any]) -> tuple[str, ...]:
@@ -85,6 +86,13 @@ class LiveQuestion(Worded):
     by_clock: bool = word(False, "For live input: let the clock end the ticks, not the rows.", flag())
     window: int | None = word(None, "Count only the last N ticks; by default all since the first.", whole(1))
     increase: int | None = word(None, "Say with every tick how much it rose over N ticks; costs nothing.", whole(1))
+    mechanism: str | None = word(
+        None, "How counts get their noise: factorised, tree, meta or sparse; by default the best.",
+        choice(*_MECHANISMS),
+    )  # fmt: skip
+    switches: int | None = word(
+        None, "How often the top K may be chosen anew with mechanism sparse; 1 by default.", whole(0)
+    )
     capacity: int | None = word(None, "Counters of each sketch; 65,536 by default.", whole(1))
     memory: str | None = word(
         None, "Memory for counters, such as 200MB, instead of their number.", ValueKind(shown="SIZE")
@@ -110,6 +118,24 @@ class LiveQuestion(Worded):
         *_alone("sets", "it is for the top items", "total", "distinct", "window"),
         *(excludes(name, "sets", "it sizes the sketches of single items") for name in ("capacity", "memory")),
         *_alone("capacity", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
+        needs("mechanism", "universe", "sets", "user", because="the top items of rows have one mechanism"),
+        *_alone("mechanism", "it is for counts of items", "total", "distinct"),
+        Refusal(
+            "{mechanism} must be factorised or tree where people are hidden ({user})",
+            lambda q: q.mechanism in ("meta", "sparse") and q.user is not None,
+            "mechanism",
+        ),
+        Refusal(
+            "{mechanism} sparse needs {universe} and {horizon}: it chooses among listed items, for all ticks together",
+            lambda q: q.mechanism == "sparse" and (q.universe is None or q.horizon is None),
+            "mechanism",
+        ),
+        Refusal(
+            "{mechanism} sparse cannot be combined with {max_items} (any number of items of a set count)",
+            lambda q: q.mechanism == "sparse" and q.max_items is not None,
+            "mechanism",
+        ),
+        Refusal("{switches} is for {mechanism} sparse", lambda q: q.mechanism != "sparse", "switches"),
     )
 
     @property
@@ -120,7 +146,12 @@ class LiveQuestion(Worded):
     @property
     def items_of_a_row(self) -> int | None:
         """How many items of a row that is a set count; None where a row has one item, or whole people are hidden."""
-        return self.max_items or MAX_ITEMS if self.sets and self.user is None else None
+        return self.max_items or MAX_ITEMS if self.sets and self.user is None and not self.chooses else None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether k items are chosen at each tick, of rows that hold any number of them ("meta", "sparse")."""
+        return self.mechanism == "sparse" or (self.mechanism == "meta" and self.sets and self.max_items is None)
 
     def complete(self) -> None:
         if self.universe is not None and not isinstance(self.universe, tuple):

@@ -226,11 +226,11 @@ def _finite(number: Any) -> Any:
 
 
 def estimate_table(name: str, estimate: Any, confidence: float, width: int | None = None) -> str:
-    """An estimate of one value, or of a value for 0, 1, 2 and so on, for people; and what it promises."""
+    """An estimate of one value, or of several (by place, or 0, 1, 2 and so on), for people; and what it promises."""
     if hasattr(estimate, "value"):
         heading, numbers = "estimator", [(name, estimate.value, estimate.lower, estimate.upper)]
     else:
-        places = map(str, range(len(estimate.values)))
+        places = getattr(estimate, "places", None) or map(str, range(len(estimate.values)))
         heading, numbers = name, list(zip(places, estimate.values, estimate.lower, estimate.upper, strict=True))
     rows = [(what, f"{value:,.6g}", f"{low:,.6g} to {high:,.6g}") for what, value, low, high in numbers]
     text = table_text([heading, "estimate", f"{100 * confidence:g}% interval"], rows, (1, 2), width)

@@ -148,20 +148,29 @@ class Counts(Task):
     universe: tuple[str, ...] | None = None  # None for whatever comes; rows of one item need one
     max_items: int | None = None
     max_items_per_event: int | None = None  # None: a row has one item, or is a person's
+    how: str | None = None  # the mechanism of `continual.Histogram`; None for its default
+    chosen: int | None = None  # how many items are chosen, where any number of them may be in a row
+    switches: int | None = None
     mechanism = "Histogram"
 
     @property
     def settings(self) -> dict[str, Any]:
         listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
         told = {**super().settings, "universe": listed}
-        if told["max_items_per_event"] is None:  # which older states do not say
-            del told["max_items_per_event"]
-            return told
-        return {**told, "class": "Histogram of sets"}
+        for name in ("max_items_per_event", "how", "chosen", "switches"):  # which older states do not say
+            if told[name] is None:
+                del told[name]
+        sets = self.max_items_per_event is not None
+        return {**told, "class": "Histogram of sets"} if sets else told
 
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
-        most = {"max_items_per_event": self.max_items_per_event or 1}
-        how: dict[str, Any] = most if self.max_items is None else {"unit": User(self.max_items)}
+        how: dict[str, Any] = {"max_items_per_event": self.max_items_per_event or 1}
+        if self.max_items is not None:
+            how = {"unit": User(self.max_items)}
+        elif self.chosen is not None:
+            how = {"k": self.chosen}
+        given = {"mechanism": self.how, "switches": self.switches}
+        how |= {name: value for name, value in given.items() if value is not None}
         paid: dict[str, Any] = {"ledger": payer, "charge_id": charge_id}
         return continual.Histogram(self.horizon, budget, self.universe, **how, remember=self.remember, **paid)
 
@@ -192,7 +201,9 @@ def task_of(live: LiveQuestion, horizon: int | None) -> Task:
         return DistinctPeople(horizon, remember=over)
     if live.user is None and live.universe is None and not live.sets:
         return TopItems(horizon, live.capacity, live.window, live.memory, remember=over)
-    return Counts(horizon, live.universe, live.items_of_a_person, live.items_of_a_row, remember=over)
+    chosen = live.k if live.chooses else None
+    how = (live.mechanism, chosen, live.switches)
+    return Counts(horizon, live.universe, live.items_of_a_person, live.items_of_a_row, *how, remember=over)
 
 
 def reader_of(

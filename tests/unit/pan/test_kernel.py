@@ -44,6 +44,20 @@ def test_a_coin_compares_all_64_bits(seen):
         assert bit(drawn) == (drawn < seen)
 
 
+def test_signs_are_counted_by_group_and_counter_and_noise_is_added():
+    made = table(size=12, modulus=3, source=seeded_source(2)._source.native)
+    made.update([0, 0, 5, 7, 11, 11, 3], False, seeded_source(3)._source.native)
+    counters, bits = made.seen_by_intruder(0)
+    expected = np.zeros((3, 3), np.int64)
+    for entry, (counter, bit) in enumerate(zip(counters, bits, strict=True)):
+        expected[entry // 4, counter] += 1 if bit else -1
+    noise = np.arange(9, dtype=np.int64) * 100
+    assert (made.noisy_signs_by_counter(0, 4, noise).reshape(3, 3) == expected + noise.reshape(3, 3)).all()
+    for group, size in ((0, 9), (5, 9), (4, 8)):
+        with pytest.raises(dc.ParameterError, match="one noise"):
+            made.noisy_signs_by_counter(0, group, np.zeros(size, np.int64))
+
+
 def test_every_entry_is_drawn_before_any_data():
     source = seeded_source(1)._source.native
     made = table(unseen=ONE // 2, size=4000, source=source)
