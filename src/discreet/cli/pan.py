@@ -114,7 +114,7 @@ KINDS = (
     PanCommand(
         "occurrences",
         "Occurrences",
-        "How many items occur once, twice or more, of any universe.",
+        "How many items occur once, twice and more.",
         (
             option("--max-count", "Occurrences are told apart up to this many: 2 to 64.", int),
             option("--buckets", "Buckets of a level; more are more accurate. By default 65536.", int),
