@@ -376,15 +376,6 @@ SELDOM = frozenset(
 """Options that only --help-all shows."""
 
 
-def condition_of(where: str | None) -> Query | None:
-    """The query of --where."""
-    if where is None:
-        return None
-    from discreet.engines import sql
-
-    return sql.where(where)
-
-
 BAD_ROWS = option(
     "--bad-rows",
     "Rows that cannot be read are left out, or an error.",
@@ -409,7 +400,12 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         bad_rows: str = "error",
         **how: Any,
     ) -> Source:
-        return Source(columns, nulls, bad_rows, condition_of(where), {"format": input_format, **how})
+        condition = None
+        if where is not None:
+            from discreet.engines import sql
+
+            condition = sql.where(where)
+        return Source(columns, nulls, bad_rows, condition, {"format": input_format, **how})
 
     return gathers(
         "source",

@@ -11,9 +11,6 @@ from discreet.cli.output import batches, remark
 from discreet.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from discreet.published import InnerProductCounter
 
 HELP = """How many vectors have an odd product with a voted one.
@@ -39,6 +36,8 @@ def votes_and_vectors(
     source: Source, files: tuple[str, ...], peek: bool, votes: tuple[str, ...]
 ) -> Callable[[InnerProductCounter], None]:
     """What feeds the counter: votes first, then vectors, which are in the files."""
+    from discreet.events.literals import vectors_written, votes_written
+
     if votes and source.where is not None:
         raise ParameterError("--where and --sql are for rows of one kind: read votes and vectors by two commands")
     if "-" in votes and "-" in files:
@@ -47,9 +46,11 @@ def votes_and_vectors(
 
     def feed(counter: InnerProductCounter) -> None:
         for texts in read_votes:
-            _vote(counter, texts, source.bad_rows)
+            places, bits = votes_written(texts, counter.length, source.bad_rows)
+            if places:
+                counter.vote(places, bits)
         for texts in read_vectors:
-            counter.update(_vectors(texts, counter.length, source.bad_rows))
+            counter.update(vectors_written(texts, counter.length, source.bad_rows))
 
     return feed
 
@@ -76,31 +77,3 @@ def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[
             yield [""] * stream.bad_rows
 
     return texts()
-
-
-def _vectors(texts: list[str], length: int, bad_rows: str) -> npt.NDArray[np.uint8]:
-    """A row of bits for each text; zeros for one that is no vector."""
-    import numpy as np
-
-    rows = np.zeros((len(texts), length), np.uint8)
-    for row, text in zip(rows, texts, strict=True):
-        if len(text) == length and text.strip("01") == "":
-            row[:] = np.frombuffer(text.encode(), np.uint8) - ord("0")
-        elif bad_rows == "error":
-            raise DataError(f"a vector is not written as {length} characters 0 and 1")
-    return rows
-
-
-def _vote(counter: InnerProductCounter, texts: list[str], bad_rows: str) -> None:
-    """Count the votes. Places are public, so a row without one is no vote; a bit that is none is a vote of 0."""
-    positions, bits = [], []
-    for text in texts:
-        place, colon, bit = text.partition(":")
-        has_place = colon == ":" and place.isascii() and place.isdigit() and int(place[:9]) < counter.length
-        if bad_rows == "error" and (not has_place or bit not in ("0", "1")):
-            raise DataError(f"a vote is not written as PLACE:BIT, with a place below {counter.length} and a bit 0 or 1")
-        if has_place:
-            positions.append(int(place))
-            bits.append(int(bit == "1"))
-    if positions:
-        counter.vote(positions, bits)

@@ -153,13 +153,10 @@ def _of_top(release: Release, question: Any) -> list[str]:
             "It hides one row: a person with many rows can put their own text on this list. --user hides people "
             "(--unit row says that you know)."
         )
-    if len(release) < (1 if release.by else question.k):  # of groups, some always have fewer
+    listed = len(release)
+    if listed < (1 if release.by else question.k):  # of groups, some always have fewer
         what = {None: "item", 2: "pair", 3: "triple"}[question.pairs]
-        some = (
-            f"{len(release)} of at most {question.k} {what}s are listed"
-            if len(release)
-            else f"No {what} passed the threshold"
-        )
+        some = f"{listed} of at most {question.k} {what}s are listed" if listed else f"No {what} passed the threshold"
         cut = math.ceil(release.threshold or 0)
         if release.counted == "events":
             needed = f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"

@@ -67,11 +67,10 @@ def watch(
     from discreet.watch.tasks import reader_of, task_of
     from discreet.watch.ticks import Rule, ticks_in
 
-    dialect, query = dialect_of(header, delimiter, quote), options.condition_of(live.where)
     rule = Rule.of(live)
     ticks = None if live.horizon is None else ticks_in(live.horizon, rule.seconds)
     task, payer, k = task_of(live, ticks), paying.payer, live.k
-    reader = reader_of(live, file, input_format, dialect, query, remark, encoding)
+    reader = reader_of(live, file, input_format, dialect_of(header, delimiter, quote), remark, encoding)
     from discreet.watch.watcher import watching
 
     shows_progress = progress_is_shown()

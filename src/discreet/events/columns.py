@@ -226,7 +226,7 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
     if check_text and not all_utf8(array):
         good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
     if longest is not None:
-        lengths = _lengths(array)
+        lengths = np.diff(_offsets(array))  # in bytes; of a null, any number
         if len(lengths) and lengths.max() > longest:
             short = lengths <= longest
             good = short if good is None else good & short
@@ -256,11 +256,6 @@ def _is_ascii(array: pa.Array) -> bool:
     high = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint64, words, first))) if words else 0
     rest = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint8, last - first - 8 * words, first + 8 * words)))
     return not (high & 0x8080808080808080 or rest & 0x80)
-
-
-def _lengths(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
-    """The number of bytes of every value of text or bytes; of a null, any number."""
-    return np.diff(_offsets(array))
 
 
 def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:

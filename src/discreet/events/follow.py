@@ -136,7 +136,7 @@ class Followed:
 
     def open(self, position: int, saved: Any) -> None:
         """Go to a position, in the file that it is in."""
-        files = _checked(saved)
+        files = [] if saved is None else _checked(saved)
         if position and not files:  # a state that was written before files were told apart
             self._take(self._path, 0)
             if os.fstat(self._handle).st_size >= position:

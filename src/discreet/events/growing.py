@@ -140,15 +140,21 @@ class Growing:
         self.needs_items = needs_items
         self.keep_blank = keep_blank
         self.skip_bad = skip_bad
-        self.format = format or _format_of(file)
+        self.topic: str | None = None
         if "://" in file:
             from discreet.events.queues import FORMATS_OF_MESSAGES, topic_of
 
-            self.topic: str | None = ":".join(topic_of(file)[::2])
+            self.format, self.topic = format or "jsonl", ":".join(topic_of(file)[::2])
             if self.format not in FORMATS_OF_MESSAGES or dialect is not None:
                 raise ParameterError(f"messages of a queue are {', '.join(FORMATS_OF_MESSAGES)}: one row each")
         else:
-            self.topic = None
+            # What the name says, as for files that are whole; else lines of text: what will come cannot be looked at.
+            named, compression = format_named(file) if format is None else (format, None)
+            if compression is not None:
+                raise ParameterError(
+                    f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it"
+                )
+            self.format = named or "text"
         if dialect is not None and format is None and self.format == "text":
             self.format = "csv"  # what is said of cells says that there are some
         if sets and self.format not in ("jsonl", "baskets"):
@@ -359,16 +365,6 @@ class Growing:
             yield Batch(values, None, starts, ends, there)
         elif count:
             yield Batch(values, times, starts[there], ends[there])
-
-
-def _format_of(file: str) -> str:
-    """What the name says, as for files that are whole; else lines of text: what will come cannot be looked at."""
-    if "://" in file:
-        return "jsonl"
-    format, compression = format_named(file)
-    if compression is not None:
-        raise ParameterError(f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it")
-    return format or "text"
 
 
 def _characters(data: bytes, ends: Any) -> Any:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
@@ -85,3 +87,28 @@ def as_written(items: pa.Array, universe: Any, bad_rows: str = "error") -> Itera
             if half:
                 yield from as_written(items[:half], universe, bad_rows)
                 yield from as_written(items[half:], universe, bad_rows)
+
+
+def vectors_written(texts: Sequence[str], length: int, bad_rows: str) -> npt.NDArray[np.uint8]:
+    """A row of bits for each text such as 0110; zeros for one that is no vector."""
+    rows = np.zeros((len(texts), length), np.uint8)
+    for row, text in zip(rows, texts, strict=True):
+        if len(text) == length and text.strip("01") == "":
+            row[:] = np.frombuffer(text.encode(), np.uint8) - ord("0")
+        elif bad_rows == "error":
+            raise DataError(f"a vector is not written as {length} characters 0 and 1")
+    return rows
+
+
+def votes_written(texts: Sequence[str], length: int, bad_rows: str) -> tuple[list[int], list[int]]:
+    """(places, bits) of texts such as 3:1. Places are public, so a row without one is no vote; another bit is a 0."""
+    places, bits = [], []
+    for text in texts:
+        place, colon, bit = text.partition(":")
+        has_place = colon == ":" and place.isascii() and place.isdigit() and int(place[:9]) < length
+        if bad_rows == "error" and (not has_place or bit not in ("0", "1")):
+            raise DataError(f"a vote is not written as PLACE:BIT, with a place below {length} and a bit 0 or 1")
+        if has_place:
+            places.append(int(place))
+            bits.append(int(bit == "1"))
+    return places, bits

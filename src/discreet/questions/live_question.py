@@ -156,6 +156,7 @@ class LiveQuestion(Worded):
     def complete(self) -> None:
         if self.universe is not None and not isinstance(self.universe, tuple):
             raise ParameterError(f"universe must be a tuple of texts here, not {type(self.universe).__name__}")
-        look_up(self)
+        if self.lookup is not None or self.on is not None:
+            look_up(self)
         if self.sets and self.lookup is not None and self.column in self.lookup.columns:
             raise WordError("{sets} are lists in the input: {column} cannot come from {lookup}")

@@ -52,7 +52,8 @@ class Memory:
     @property
     def room(self) -> int:
         """What data may take: rows with their names, or counters."""
-        return max(self.bytes - _OTHERS, self.bytes // 3)
+        whole = self.bytes
+        return max(whole - _OTHERS, whole // 3)
 
 
 def _memory_of_machine() -> int:

@@ -24,7 +24,6 @@ from discreet.privacy.checks import whole_number
 from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
-    from discreet.engines.sql import Query
     from discreet.events.text import Dialect
     from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
@@ -211,12 +210,17 @@ def reader_of(
     file: str,
     format: str | None,
     dialect: Dialect | None,
-    condition: Query | None,
     remark: Callable[[str], None],
     encoding: str | None = None,
 ) -> Growing:
     """The rows of a growing input that it is about."""
-    query: Any = condition if live.lookup is None else live.lookup.as_texts().over(condition)
+    query: Any = None
+    if live.where is not None:
+        from discreet.engines.sql import where
+
+        query = where(live.where)
+    if live.lookup is not None:
+        query = live.lookup.as_texts().over(query)
     item = live.user if live.distinct else None if live.total else live.column
     return Growing(
         file,

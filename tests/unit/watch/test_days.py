@@ -85,7 +85,7 @@ def test_every_moment_of_a_year_is_in_one_tick(seconds: int) -> None:
 
 def opened(file: Path, state: Path, ledger: dc.Ledger | None = None, **words: Any) -> Any:
     live = LiveQuestion(**{**WORDS, **words})
-    reader = reader_of(live, str(file), None, None, None, lambda _: None)
+    reader = reader_of(live, str(file), None, None, lambda _: None)
     payer = None if ledger is None else ledger.account("readers")
     return watching(state, task_of(live, None), BUDGET, payer, reader, Rule.of(live))
 
