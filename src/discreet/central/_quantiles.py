@@ -25,8 +25,6 @@ from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease, QuantileRow
 
-__all__ = ["VOTE", "QuantileMechanism", "votes_in"]
-
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 

@@ -13,8 +13,6 @@ from discreet.cli import options
 from discreet.cli.options import Argument, flag, option, takes
 from discreet.errors import DataError, ParameterError
 
-__all__ = ["explain"]
-
 
 class _OrCommand(click.Command):
     """Takes the name and the arguments of another command as they are."""

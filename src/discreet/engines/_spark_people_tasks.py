@@ -21,8 +21,6 @@ from discreet.errors import DataError
 from discreet.events.assembly import Rows
 from discreet.summaries.people import LENGTH, Counts, ValueRange
 
-__all__ = ["CROWD", "AimWeights", "FindHoldings", "FindLengths", "FindSums", "FindWeights", "HoldCrowds"]
-
 TOO_LONG = (
     "the different items of one person take 2 GiB or more, which is more than Spark moves as one: leave items out that "
     "are this person's own, or write them shorter"

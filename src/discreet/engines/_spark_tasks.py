@@ -25,12 +25,6 @@ from discreet.events.tables import TableRows, Tables
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
 
-__all__ = [
-    *("HELD", "ITEMS", "PARTS", "AddParts", "CountItems", "CountPart", "Crowds", "FindNames", "HoldMerged"),
-    *("HoldShard", "HoldSummed", "Reading", "Recipe", "SketchPart", "added", "exact_counts", "listed", "read_items"),
-    *("reporting", "row_of", "written"),
-]
-
 ITEMS = {"string": pa.large_string(), "binary": pa.large_binary(), "bigint": pa.int64()}
 """The types of items in Spark, and those in which summaries have them."""
 PARTS = "part int, state binary, problem string"

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     _Bytes = npt.NDArray[np.uint8]
 
-__all__ = ["OWN_KINDS", "Keys", "Layout", "TypedPart", "part_type", "plain"]
-
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.tags`."""
 

@@ -14,8 +14,6 @@ from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["horizon_of", "paid_by", "released", "sign_off_sheet"]
-
 _OPEN = "______________________________"
 _TRUST = {
     "central": "a curator holds the data and makes one release",

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from discreet import _native
 
-__all__ = ["log_ndtr", "ndtr", "ndtri"]
-
 Array = npt.NDArray[np.float64]
 
 
