@@ -1,6 +1,6 @@
 """How time and memory of every question grow with rows and with people, as a table and as a picture.
 
-    python benchmarks/growth.py [--rows 100000 1000000 10000000] [--people 10000 100000 1000000] [--out docs/growth.svg]
+    python benchmarks/growth.py [--rows 1000000 10000000] [--people 10000 1000000] [--out docs/images/growth.svg]
 
 Whole commands (`questions.py`), skewed items; the smallest of --rounds runs. With rows there are 100,000 people, with
 people --fixed rows, and no more people than rows. The last column is the exponent of the growth between the last two

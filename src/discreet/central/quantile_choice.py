@@ -41,6 +41,12 @@ class Found(NamedTuple):
 
     def __add__(self, other: Found) -> Found:  # type: ignore[override]
         """What both hold, of rows or people that are in one of them."""
+        size = max(int(each.bins.max(initial=-1)) + 1 for each in (self, other))
+        if size <= MOST_BINS:  # which can be listed, and need not be sorted
+            every = np.zeros(size, np.int64)
+            for each in (self, other):
+                every[each.bins] += each.masses
+            return Found(np.flatnonzero(every), every[every > 0])
         bins, places = np.unique(np.concatenate([self.bins, other.bins]), return_inverse=True)
         masses = np.zeros(len(bins), np.int64)
         np.add.at(masses, places, np.concatenate([self.masses, other.masses]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
@@ -12,6 +12,22 @@ import numpy.typing as npt
 from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.events.assembly import Rows
 from discreet.events.values import joined_keys
+
+_AT_ONCE = 1 << 22
+
+
+def places_of_rows(found: Rows, place: Callable[[npt.NDArray[np.float64]], Any]) -> Iterator[Any]:
+    """The bins of rows that have neither people nor groups, a few million at a time."""
+    waiting, many = [np.zeros(0, np.int32)], 0
+    for _, _, amounts in found.parts():
+        assert amounts is not None
+        numbers = plain_numbers(amounts)
+        waiting.append(place(numbers[~np.isnan(numbers)]))
+        many += len(amounts)
+        if many >= _AT_ONCE:
+            yield np.concatenate(waiting)
+            waiting, many = [np.zeros(0, np.int32)], 0
+    yield np.concatenate(waiting)
 
 
 class Amounts:

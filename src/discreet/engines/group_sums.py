@@ -13,7 +13,7 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_AT_ONCE = 1 << 22  # rows: sums of so many entries of 2^30 are exact as floats
+_AT_ONCE = 1 << 13  # rows: what is computed of so many stays in a core's cache, and sums of entries are exact as floats
 
 
 def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
@@ -26,14 +26,17 @@ def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
     for _, items, amounts in found.parts():
         rows = len(items) if items is not None else len(amounts) if amounts is not None else 0
         values = np.zeros(rows) if amounts is None else plain_numbers(amounts)
-        grouped = items is not None
-        places = np.zeros(rows, np.int64) if items is None else np.asarray(groups.numbers(items)).astype(np.int64)
-        good = ~np.isnan(values) & (places >= 0)
+        good = ~np.isnan(values)
+        if items is not None:
+            grouped, places = True, np.asarray(groups.numbers(items)).astype(np.int64)
+            good &= places >= 0
+            places = places[good]
         if not good.all():
-            values, places = values[good], places[good]
+            values = values[good]
         for start in range(0, len(values), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            sums = _added(sums, places[part], moment.entries(values[part]))
+            entries = moment.entries(values[part])
+            sums = _padded(sums, 1) + entries.sum(axis=0) if items is None else _added(sums, places[part], entries)
     if not grouped:
         return GroupSums(_padded(sums, 1))
     return GroupSums(sums, _keys(groups, len(sums)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._later import np
@@ -232,8 +233,10 @@ def _free_name(named: Sequence[str]) -> str:
 
 def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:
     """What lies in the bins."""
-    from discreet.engines.amounts import Amounts
+    from discreet.engines.amounts import Amounts, places_of_rows
 
+    if not rows.of_people:
+        return reduce(operator.add, map(mechanism.counts, places_of_rows(rows, mechanism.grid.places)))
     found = Amounts(rows, mechanism.grid.places)
     return mechanism.counts(found.places, found.people)
 
