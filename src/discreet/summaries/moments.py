@@ -95,14 +95,14 @@ class ValueMoment:
         if self.kind in ("signed", "split"):
             signed = np.rint(cut * (one / self.largest)).astype(np.int64)
             parts = [signed] if self.kind == "signed" else [np.maximum(signed, 0), np.maximum(-signed, 0)]
-            return np.stack(parts).T
+            return np.transpose(np.stack(parts))
         t = np.clip((cut - self.low) / self.wide, 0.0, 1.0)
         if self.kind != "variance":
             upper = np.rint(t * one).astype(np.int64)
-            return np.stack([upper, one - upper]).T
+            return np.transpose(np.stack([upper, one - upper]))
         root = self._root  # (root - j)^2 + 2 j (root - j) + j^2 = root^2
         j = np.rint(t * root).astype(np.int64)
-        return np.stack([(root - j) ** 2, 2 * j * (root - j), j**2]).T
+        return np.transpose(np.stack([(root - j) ** 2, 2 * j * (root - j), j**2]))
 
     @property
     def rounding(self) -> float:
