@@ -109,21 +109,25 @@ def test_quantiles_never_decrease(seed):
 
 
 def test_bounds_cover():
-    """An interval misses with probability 0.1 at most; 25 misses of 60 have a probability below 1e-9. Seeded, too."""
+    """Of 60 seeded runs 6 may miss, and ends are as far as the errors of these runs ask for, not twice as far."""
     rng = np.random.default_rng(3)
     columns = [rng.binomial(300, 0.4, 150) for _ in range(10)]
     items = np.concatenate(columns)
     median, below = np.quantile(items, 0.5, method="inverted_cdf"), np.sum(items <= 110)
     misses = np.zeros(2, int)
-    widths = []
+    widths, errors, stated = [], [], []
     for run in range(60):
         hierarchy = Hierarchy(f"run {run}", dc.Budget(1.0), 301, branching=7, options={"items_per_column": 1})
         aggregator = heard(hierarchy, columns, 100 * run)
         quantile, count = aggregator.quantile(0.5, 0.9), aggregator.range_count(0, 110, 0.9)
         misses += [not quantile.lower <= median <= quantile.upper, not count.lower <= below <= count.upper]
         widths.append(quantile.upper - quantile.lower)
-    assert (misses < 25).all()
-    assert misses[1] >= 1  # of the range 6 are expected
+        errors.append(count.value - below)
+        stated.append(count.upper - count.value)
+        assert aggregator.range_count(0, 110, 0.8).upper < 0.95 * count.upper
+    assert (misses <= 6).all()
+    assert misses[1] >= 1
+    assert 2.5 < np.mean(stated) / np.std(errors) < 3.5  # 1.6 deviations would do if errors were normal
     assert np.median(widths) < 120
 
 
