@@ -16,8 +16,8 @@ from discreet.noise import seeded_source
 chosen = settings(__doc__)
 runs, epsilon, delta, high = chosen.choose(4000, 400), 0.1, 1e-6, 1000
 figure = Figure("lt_attack", f"[LT] one event more, ε = {epsilon:g}, δ = 1e-6, {runs} runs", chosen, 2)
-told = figure.panel("who sees the release tells the streams apart", "counters k", "advantage", log_x=True)
-users = figure.panel("Lemma 25: a user of m items moves a counter", "m", "by")
+told = figure.panel("told apart by the release", "counters k", "advantage", log_x=True)
+users = figure.panel("Lemma 25: users of m items", "m", "a counter moves by")
 WRONG, OURS, MOST = "Böhler and Kerschbaum", "offset release (ours)", "what (ε, δ) allows"
 cut = 1 + np.log(1 / delta) / epsilon  # their threshold, for one event
 

@@ -11,7 +11,7 @@ import discreet as dc
 
 chosen = settings(__doc__)
 runs, shares = chosen.choose((5, (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)), (1, (1e-3, 1e-2)))
-clicks, names = kosarak(chosen), aol()
+clicks, names = kosarak(chosen), aol(chosen)
 universe = int(clicks.max()) + 1
 for number, items, unequal in ((7, clicks, 1.0), (8, names, 10.0)):
     kind = "clicks" if number == 7 else "names out of 49^6"

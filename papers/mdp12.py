@@ -10,7 +10,7 @@ from mdp_streams import PARTIES, NamedPdch, columns_of, named, names_measured
 from shared import Figure, aol, settings
 
 chosen = settings(__doc__)
-columns = columns_of(aol())
+columns = columns_of(aol(chosen))
 steps, epochs, width = columns.shape[1], 128, 8
 figure = Figure("mdp12", f"[MDP] Figure 12: {PARTIES} parties, names out of 49^6, {steps:,} steps, ε = 4", chosen)
 panels = {name: figure.panel(name, "step", name) for name in ("recall", "precision", "error")}

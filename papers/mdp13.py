@@ -10,7 +10,7 @@ from mdp_streams import PARTIES, NamedPdch, columns_of, named, names_measured
 from shared import Figure, aol, settings
 
 chosen = settings(__doc__)
-columns, width = columns_of(aol()), 8
+columns, width = columns_of(aol(chosen)), 8
 steps = columns.shape[1]
 figure = Figure("mdp13", f"[MDP] Figure 13: {PARTIES} parties, names out of 49^6, {steps:,} steps, ε = 4", chosen)
 panels = {

@@ -1,19 +1,23 @@
 """What every script of this folder shares: streams, protocols that are heard, and figures with their verdicts.
 
-    python papers/ss10.py [--full] [--data FILE] [--out out/papers]
+    python papers/ss10.py [--full] [--data FILE ...] [--out out/papers]
 
 A script draws the paper's methods and ours in one picture with the paper's axes, writes its numbers as CSV, and checks
 what the paper says of it: `figure.says(sentence, holds)` fails the script where it does not hold, and with `because` it
 is stated as a difference, which is checked too. `--full` takes the paper's sizes and numbers of runs; without it a
-script takes seconds.
+script takes seconds. The picture's title says which. `--data` takes the papers' files, told apart by how they begin;
+without them Zipf streams stand in: `kosarak`, `aol`, `caida`.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
+import ipaddress
 import math
 import os
+import re
 import sys
 import textwrap
 import zlib
@@ -52,7 +56,7 @@ class Settings:
     """How large, on which data, and where to."""
 
     full: bool
-    data: Path | None
+    data: dict[str, Path]  # by what they are: "clicks", "names", "addresses"
     out: Path
 
     def choose(self, full: Any, quick: Any) -> Any:
@@ -64,10 +68,12 @@ def settings(description: str | None) -> Settings:
     """What the command line of a script says."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="the paper's sizes and numbers of runs")
-    parser.add_argument("--data", type=Path, default=os.environ.get("DISCREET_CLICKS"), help="the paper's data set")
+    usual = [Path(os.environ["DISCREET_CLICKS"])] if os.environ.get("DISCREET_CLICKS") else []
+    told = "a data set of the papers: clicks (Kosarak), names (AOL) or addresses (CAIDA); repeat it"
+    parser.add_argument("--data", type=Path, action="append", default=usual, help=told)
     parser.add_argument("--out", type=Path, default=Path("out/papers"), help="where pictures and CSV go")
     arguments = parser.parse_args()
-    return Settings(arguments.full, arguments.data and Path(arguments.data), arguments.out)
+    return Settings(arguments.full, {kind_of(path): path for path in arguments.data}, arguments.out)
 
 
 @dataclass
@@ -105,11 +111,12 @@ class Figure:
     """Panels side by side, and what the paper says of them."""
 
     def __init__(self, name: str, title: str, settings: Settings, columns: int = 3) -> None:
-        self.name, self.title, self.settings, self.columns = name, title, settings, columns
+        size = "the paper's size" if settings.full else "quick size"
+        self.name, self.title, self.settings, self.columns = name, f"{title} ({size})", settings, columns
         self.panels: list[Panel] = []
         self.verdicts: list[str] = []
         self.wrong = False
-        print(f"\n{name}: {title}{' (full)' if settings.full else ''}", flush=True)
+        print(f"\n{name}: {self.title}", flush=True)
 
     def panel(self, title: str, x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> Panel:
         self.panels.append(Panel(title, x, y, log_x, log_y))
@@ -241,11 +248,36 @@ def zipf(skew: float, length: int, universe: int, seed: int = 1) -> Counts:
     return rng.permutation(universe)[np.searchsorted(weights, rng.random(length) * weights[-1])]
 
 
+def _lines(path: Path) -> Iterable[str]:
+    with gzip.open(path, "rt", errors="replace") if path.suffix == ".gz" else open(path, errors="replace") as file:
+        yield from file
+
+
+def _first(line: str) -> str:
+    return re.split(r"[\s,;|]", line.strip(), maxsplit=1)[0]
+
+
+def kind_of(path: Path) -> str:
+    """What a file holds, by its first two lines: a header may come before addresses."""
+    lines = [line for line, _ in zip(_lines(path), range(2), strict=False)]
+    if lines and "ClickURL" in lines[0]:
+        return "names"
+    return "addresses" if any(_is_address(_first(line)) for line in lines) else "clicks"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def kosarak(settings: Settings, length: int = 990_002) -> Counts:
-    """Clicks over 41,270 pages: `--data` (a basket a line), drawn anew to `length`; without it Zipf 1.25 stands in."""
-    if settings.data is None:
+    """Clicks over 41,270 pages: `--data` (a basket of numbers a line), drawn anew to `length`; or Zipf 1.25."""
+    if "clicks" not in settings.data:
         return zipf(1.25, length, 41_270)
-    items = np.array(settings.data.read_text().split(), np.int64)
+    items = np.array(settings.data["clicks"].read_text().split(), np.int64)
     rng = np.random.default_rng(0)
     items = rng.permutation(int(items.max()) + 1)[items]
     return items if len(items) == length else rng.choice(items, length)
@@ -254,17 +286,44 @@ def kosarak(settings: Settings, length: int = 990_002) -> Counts:
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,"  # 49, as in the clicks of AOL
 
 
-def aol(length: int = 1_890_569, names: int = 184_304, skew: float = 1.0) -> Counts:
-    """A stand-in for the clicks of AOL: numbers below 49^6 that stand for six letters; Zipf, names at random."""
+def aol(settings: Settings, length: int = 1_890_569, names: int = 184_304, skew: float = 1.0) -> Counts:
+    """Clicks on pages, by the first six letters of their names: numbers below 49^6.
+
+    `--data` takes a file of the AOL collection (tabs, with a column ClickURL, plain or .gz); a name is what follows
+    "http://" and "www.", and what is no letter of the 49, or missing, is the last one. Without it: Zipf, random names.
+    """
+    if "names" in settings.data:
+        return np.array([number_of(name) for name in _names(settings.data["names"])], np.int64)
     rng = np.random.default_rng(3)
     places = np.unique(rng.integers(0, 49**6, int(1.01 * names)))
     places = rng.permutation(places)[:names]
     return places[zipf(skew, length, names, 4)]
 
 
-def caida(length: int = 26_600_000, addresses: int = 312_000) -> Counts:
-    """A stand-in for the packets of CAIDA: Zipf 1.1 over as many addresses."""
-    return zipf(1.1, length, addresses, 5)
+def _names(path: Path) -> Iterable[str]:
+    rows = csv.DictReader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for row in rows:
+        if row.get("ClickURL"):
+            yield re.sub(r"^(https?://)?(www\.)?", "", row["ClickURL"].strip().lower())
+
+
+def number_of(name: str) -> int:
+    """The number of the first six letters, the first one the most significant."""
+    number, last = 0, len(LETTERS) - 1
+    for letter in name[:6].ljust(6, LETTERS[-1]):
+        place = LETTERS.find(letter)
+        number = 49 * number + (last if place < 0 else place)
+    return number
+
+
+def caida(settings: Settings, length: int = 26_600_000, addresses: int = 312_000) -> Counts:
+    """Source addresses of packets: `--data` (first on each line, alone or before blanks or commas), or Zipf 1.1."""
+    if "addresses" not in settings.data:
+        return zipf(1.1, length, addresses, 5)
+    numbers: dict[str, int] = {}
+    lines = filter(_is_address, map(_first, _lines(settings.data["addresses"])))
+    found = [numbers.setdefault(address, len(numbers)) for address in lines]
+    return np.array(found, np.int64)
 
 
 # ---- protocols -----------------------------------------------------------------------------------------------------

@@ -1,25 +1,21 @@
 """[SS] Figure 12: packets (CAIDA 2019, or a stand-in: Zipf 1.1 over 312,000 addresses), against k, epsilon and k~/k.
 
-The paper says: precision near 1; SpaceSaving errs less than 0.04 throughout; MisraGries' recall gains from larger
-tables and sketches lose with k; epsilon hardly matters; a larger k~ improves everything and costs counters no time. All
-agree. `--data FILE` takes the real addresses, one a line.
+The paper says: precision near 1, with a few false positives of SpaceSaving, whose cut is T/k - gamma; it errs less than
+0.04 throughout; MisraGries' recall gains from larger tables and sketches lose with k; epsilon hardly matters; a larger
+k~ improves everything and costs counters no time. All agree; false positives appear where gamma is not small beside
+T/k (k = 4,096 of two million packets). `--data FILE` takes the real addresses, first on each line.
 """
 
-import numpy as np
-import pyarrow.csv
 from shared import Figure, caida, settings
 from ss_methods import fill, panels
 
 chosen = settings(__doc__)
 runs = chosen.choose(20, 5)
-packets = caida(chosen.choose(26_600_000, 2_000_000))
-if chosen.data is not None:
-    column = pyarrow.csv.read_csv(chosen.data, pyarrow.csv.ReadOptions(column_names=["address"]))["address"]
-    packets = np.asarray(column.combine_chunks().dictionary_encode().indices)
+packets = caida(chosen, chosen.choose(26_600_000, 2_000_000))
 figure = Figure("ss12", f"[SS] Figure 12: {len(packets):,} packets, δ = 0.001", chosen)
 by_k = panels(figure, ("precision", "ARE", "recall"), "k", True)
-for k in chosen.choose((64, 128, 256, 512, 1024, 2048), (64, 256, 1024)):
-    fill(by_k, k, packets, k, 1.0, runs)
+for k in chosen.choose((64, 128, 256, 512, 1024, 2048), (64, 256, 1024, 4096)):
+    fill(by_k, k, packets, k, 1.0, runs, relaxed=True)
 budgets = panels(figure, ("precision", "ARE", "recall"), "ε", True)
 for epsilon in chosen.choose((0.01, 0.05, 0.1, 0.5, 1.0, 2.0), (0.05, 0.2, 1.0)):
     fill(budgets, epsilon, packets, 256, epsilon, runs)
@@ -29,6 +25,8 @@ for factor in chosen.choose((1, 2, 3, 4, 6, 8), (1, 2, 4)):
 
 least = min(by_k["precision"].mean(name) for name in ("SpaceSaving", "MisraGries", "ours"))
 figure.says("precision is near-perfect across all methods", least > 0.95)
+figure.says("... with SpaceSaving admitting a small number of false positives",
+            by_k["precision"].curve("SpaceSaving")[1].min() < 1)  # fmt: skip
 figure.says("SpaceSaving maintains error below 0.04", by_k["ARE"].curve("SpaceSaving")[1].max() < 0.04)
 misra, recall, small, wide = (
     by_k["recall"].curve("MisraGries")[1],

@@ -38,8 +38,8 @@ def test_a_histogram_of_one_tick_is_the_algorithm(name):
     found = {
         "KnownGauss": lambda: one_shot.known_gauss(counts, scale, source),
         "KnownGumb": lambda: one_shot.known_gumbel(counts, 2, scale, source),
-        "UnkGauss": lambda: one_shot.unknown_gauss(
-            counts, scale, one_shot.gauss_shift(scale, half / 3), None, rank, source
+        "UnkGauss": lambda: one_shot.unknown_noisy(
+            counts, source.discrete_gaussian, scale, one_shot.gauss_shift(scale, half / 3), None, rank
         ),
         "UnkGumb": lambda: one_shot.unknown_gumbel(
             counts, 2, scale, one_shot.gumbel_shift(scale, half, 20), 20, rank, source
