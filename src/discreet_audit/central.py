@@ -957,9 +957,12 @@ class EntriesAudit(HistogramAudit):
             # Over a universe the cut protects nobody: every item has noise.
             broken.append(lower_cut(mechanism))
             if self.reduces and mechanism.capacity > 1:
-                broken.append(without_rounding(mechanism))
+                # [LT] section 6 without its probabilistic rounding: k entries may turn positive at once.
+                as_they_are = lambda self, entries, source: entries  # noqa: E731
+                broken.append(twin(mechanism, "small entries not rounded", before_noise=as_they_are))
         if mechanism.sensitivity > 1:
-            broken.append(for_one_counter(mechanism))
+            less = mechanism.scale / mechanism.sensitivity
+            broken.append(twin(mechanism, "noise for a sensitivity of 1", scale=less))
         return broken if mechanism.capacity == 1 else [*broken, leaked_order(mechanism)]
 
     @property
@@ -1281,7 +1284,9 @@ class LinearAudit(CellsAudit):
     def twins(self, mechanism: Linear) -> Sequence[Twin]:
         """Less noise, and cuts without what they are for."""
         if mechanism.stream_length == "noisy":
-            return (half_the_noise(mechanism), half_the_margin(mechanism), length_without_margin(mechanism))
+            # The cut is above what may be untracked, by what the noise of a cell reaches.
+            lower = twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
+            return (half_the_noise(mechanism), lower, length_without_margin(mechanism))
         # There is no order to leak unless two items can be above the cut at once.
         two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * int(mechanism.stream_length)
         return (half_the_noise(mechanism), cut_without_errors(mechanism), *((leaked_order(mechanism),) if two else ()))
@@ -1584,11 +1589,6 @@ def half_the_noise(mechanism: Any) -> Twin:
     return twin(mechanism, "half the noise", **{name: getattr(mechanism, name) / 2 for name in scales})
 
 
-def for_one_counter(mechanism: Any) -> Twin:
-    """Noise as if one event moved one entry by one."""
-    return twin(mechanism, "noise for a sensitivity of 1", scale=mechanism.scale / mechanism.sensitivity)
-
-
 def lower_cut(mechanism: Any) -> Twin:
     """The cut one lower, which is what > in place of >= amounts to on integers.
 
@@ -1659,20 +1659,10 @@ def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
     return _shared(mechanism, items_of(mechanism), mechanism.parts_per_user, *names)
 
 
-def without_rounding(mechanism: Any) -> Twin:
-    """[LT] section 6 without its probabilistic rounding: k entries may turn positive at once."""
-    return twin(mechanism, "small entries not rounded", before_noise=lambda self, entries, source: entries)
-
-
 def cut_without_errors(mechanism: Any) -> Twin:
     """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
     cut = mechanism.stream_length // mechanism.capacity
     return twin(mechanism, "cut at n/k, without the errors", threshold=cut)
-
-
-def half_the_margin(mechanism: Any) -> Twin:
-    """A cut above what may be untracked by half of what the noise of a cell reaches."""
-    return twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
 
 
 def length_without_margin(mechanism: Any) -> Twin:
