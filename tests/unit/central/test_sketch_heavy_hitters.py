@@ -17,6 +17,7 @@ from discreet.central.sketch_heavy_hitters import noise_sum_bound
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.collisions import Collisions, all_rows_fail, majority_fails
 from discreet.releases.error_model import ErrorModel, Noise
+from discreet_audit.exact import ScriptedSource
 
 BUDGET = dc.Budget(1.0, 1e-6)
 KINDS: list[tuple[Any, Any]] = [(dc.CountMin, CountMinHeavyHitters), (dc.CountSketch, CountSketchHeavyHitters)]
@@ -213,6 +214,16 @@ def test_bounds_cover_over_seeds_and_noise(kind: Any, mechanism: Any) -> None:
         covered += bool(((lower <= f) & (f <= upper)).all())
     assert published >= 150
     assert covered >= 150 * 0.8 - 6 * math.sqrt(150 * 0.8 * 0.2)
+
+
+@both_kinds
+def test_an_item_at_the_threshold_is_published(kind: Any, mechanism: Any) -> None:
+    """Without noise: one event less, and it is not."""
+    for short, listed in ((0, [7]), (1, [])):
+        sketch = kind(64, 15 if kind is dc.CountMin else 31, tracked=4, seed=8)
+        made = mechanism.for_summary(sketch, dc.Budget(2.0, 0.01), stream_length=10**6)
+        sketch.update(np.full(made.threshold - short, 7))
+        assert made(sketch, ScriptedSource()).items == listed
 
 
 # ---- calibration ---------------------------------------------------------------------------------------------------

@@ -273,3 +273,14 @@ def test_a_counter_of_zero_is_not_shown_whatever_its_noise():
     hitters = HeavyHitters(4, BUDGET, 4, mechanism="chan", source=ScriptedSource(10**6, 10**6))
     assert len(hitters.step([1, 2, 3, 4, 5])) == 0
     assert hitters.step([5, 5]).items == [5]
+
+
+def test_all_noises_of_all_listed_items_may_fail():
+    """A noise for each of them, the shared one included: 1,000 items are off by more than one is."""
+    hitters = HeavyHitters(64, dc.Budget(1.0, 1e-6), 256)
+    one, many = (hitters.error_model(40, listed) for listed in (1, 1000))
+    assert one.shared is not None
+    assert many.shared is not None
+    assert (one.shared.draws, many.shared.draws) == (1, 1000)
+    assert (one.noise.draws, many.noise.draws) == (1, 1000)
+    assert many.shared.bound(0.05) > 1.5 * one.shared.bound(0.05)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.times import Every, seconds_of, seconds_of_column, times_of_objects
+from discreet.events.times import Every, seconds_of, seconds_of_column, times_of_objects, whole_seconds
 
 LAST = [datetime.datetime(year, 12, 31, 23, 59, 59, 999999) for year in (1, 1969, 2024, 2255, 2500, 8000, 9998, 9999)]
 ODD = {"a form that only Python reads": "2024-W01-1", "a number": "12", "no time": "odd", "nothing": ""}
@@ -91,3 +91,11 @@ def test_floats_of_pandas_are_times_and_amounts():
         frame.assign(t="t"), 9, dc.Budget(5.0, 1e-9), column=["x", "t"], user="u", value="n", value_range=(0, 3)
     )
     assert {*summed.items} == {("a", "t"), ("b", "t")}
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.int64(), pa.float64()], ids=str)
+def test_the_first_second_of_the_year_10000_is_no_time(kind):
+    """Nor the last before the year 1; the seconds beside them are."""
+    end, start = 253_402_300_800, -62_135_596_800
+    column = pa.array([start - 1, start, end - 1, end], pa.int64()).cast(kind)
+    assert whole_seconds(column, "the table")[1].tolist() == [False, True, True, False]
