@@ -111,7 +111,7 @@ class Figure:
     """Panels side by side, and what the paper says of them."""
 
     def __init__(self, name: str, title: str, settings: Settings, columns: int = 3) -> None:
-        size = "the paper's size" if settings.full else "quick size"
+        size = "full size" if settings.full else "quick size"
         self.name, self.title, self.settings, self.columns = name, f"{title} ({size})", settings, columns
         self.panels: list[Panel] = []
         self.verdicts: list[str] = []
