@@ -51,7 +51,7 @@ hosts: $(VENV)/.hosts
 	PATH=$$PATH:/usr/sbin command -v nats-server >/dev/null || { apt-get -q update && apt-get -qy install nats-server; }
 	command -v npm >/dev/null || { apt-get -q update && apt-get -qy install npm; }
 	test -x build/azurite/node_modules/.bin/azurite-blob || npm install --silent --no-audit --prefix build/azurite azurite
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m hosts tests/hosts tests/unit/privacy tests/e2e tests/faults tests/service
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m hosts tests/hosts tests/unit/privacy tests/e2e tests/faults tests/service tests/spark
 
 # The client of clients/js in Node, against Python. Where there is none and it may be installed, it is.
 browser: $(VENV)/.dev

@@ -115,11 +115,16 @@ def measure(given: argparse.Namespace) -> None:
         print(f"{name:<24}{seconds:9.2f}{cpu:8.2f}{ratios}{moved:10.1f}{task:9.0f}{error:10.1e}")
 
 
-def different(rows: float) -> float:
-    """How many different items so many of the generated rows have, on average."""
-    edges = np.arange(1, ITEMS + 1, dtype=np.float64) ** (1.0 - EXPONENT)
-    shares = -np.diff(edges) / (1.0 - edges[-1])
-    return float(np.sum(-np.expm1(rows * np.log1p(-shares))))
+def different(rows: float, items: int = ITEMS) -> float:
+    """How many different items so many rows of the law over these items have, on average.
+
+    Ranks from 2^16 on are taken together in a million steps that grow in proportion: their shares differ by 1e-5.
+    """
+    ranks = np.unique(np.concatenate([np.arange(1, 2**16), np.geomspace(2**16, items, 10**6).astype(np.int64)]))
+    edges = ranks.astype(np.float64) ** (1.0 - EXPONENT)
+    width = np.diff(ranks)
+    shares = -np.diff(edges) / (1.0 - float(items) ** (1.0 - EXPONENT)) / width
+    return float(np.sum(-np.expm1(rows * np.log1p(-shares)) * width))
 
 
 def paper() -> None:
@@ -143,6 +148,61 @@ def paper() -> None:
     for total, tasks in ((3 * 10**6, 2), (3 * 10**7, 2), (10**8, 8), (10**12, 10**5)):
         moved = tasks * different(total / tasks) + different(total)
         print(f"{total:>22,} in {tasks:>7,} tasks: {moved:>16,.0f} counted, of {total:,}")
+    print()
+    large()
+
+
+# What was measured, by row: seconds of CPU on Spark (10^8 rows), bytes that move, and seconds of two cores of one
+# machine (10^7 rows of Parquet). docs/scale.md and docs/benchmarks.md have the commands.
+CPU_A_ROW = {"exact rows": 54e-8, "shuffle": 56e-8, "merge": 40e-8, "exact people": 440e-8, "people": 280e-8}
+BYTES_A_COUNTED_ROW, BYTES_A_ROW_OF_PEOPLE = 17.0, 16.8
+ONE_MACHINE = {"rows": 0.26e-7, "people": 1.72e-7}  # without the start of 0.08 s
+BYTES_A_NAME = 62  # of an item at the driver: 50, and a name of 12
+CORES, GIGABIT, MACHINES = 1_600, 10, 100
+
+
+def large(rows: int = 10**12, items: int = 10**10, people: int = 10**9) -> None:
+    """What these rows would take: bytes that move, memory, and hours at the rates that were measured."""
+    tasks = 10**5
+    all_items, of_a_person = different(rows, items), different(rows / people, items)
+    moved = {
+        "shuffle": BYTES_A_COUNTED_ROW * (tasks * different(rows / tasks, items) + all_items),
+        "merge": 1_000 * 2**16 * BYTES_A_COUNTED_ROW,
+        "people": BYTES_A_ROW_OF_PEOPLE * rows,
+    }
+    network = MACHINES * GIGABIT * 1e9 / 8
+    print(
+        f"{rows:.0e} rows, {items:.0e} items, {people:.0e} people; "
+        f"{MACHINES} machines, {CORES:,} cores, {GIGABIT} Gbit/s each"
+    )
+    print(f"different items in all: {all_items:.2e}; of a person with {rows // people:,} rows: {of_a_person:,.0f}")
+    print(f"{'plan':<10}{'TB moved':>10}{'hours of network':>18}{'core-hours':>12}{'hours of CPU':>14}")
+    for name, size in moved.items():
+        hours = CPU_A_ROW[name] * rows / 3600
+        print(f"{name:<10}{size / 1e12:>10.2f}{size / network / 3600:>18.2f}{hours:>12,.0f}{hours / CORES:>14.2f}")
+    print(f"people: names at the driver, if nothing is left out: {all_items * BYTES_A_NAME / 1e9:,.0f} GB")
+    print(f"people: items that 64 GB at the driver have room for: {64e9 / BYTES_A_NAME:.1e}")
+    for name, seconds in ONE_MACHINE.items():
+        print(f"one machine of two cores, {name}: {seconds * rows / 3600:,.1f} hours")
+
+
+def simulate(rows: int = 2 * 10**7, items: int = 10**10) -> None:
+    """Rows of the law over 10^10 items beside the formulas: different items, and how far a sketch is off."""
+    chance = np.random.default_rng(1)
+    power = 1.0 / (1.0 - EXPONENT)
+    sketch, seen, first = dc.MisraGries(2**16), [], np.zeros(K, np.int64)
+    for _ in range(rows // 10**6):
+        ranks = np.floor((1.0 - chance.random(10**6) * (1.0 - items ** (1.0 - EXPONENT))) ** power).astype(np.int64)
+        sketch.update(ranks)
+        seen.append(np.unique(ranks))
+        first += np.bincount(ranks[ranks <= K], minlength=K + 1)[1:]
+    found = len(np.unique(np.concatenate(seen)))
+    low = max(int(first[rank - 1] - sketch.estimate(rank).value) for rank in range(1, K + 1))
+    print(f"{rows:,} rows of {items:.0e} items: {found:,} different, {different(rows, items):,.0f} by the formula")
+    print(
+        f"a sketch of 65,536 counters is low by {low:,} at the 100 largest, "
+        f"by the formula at most {rows // (2**16 + 1):,}"
+    )
 
 
 def main() -> None:
@@ -155,9 +215,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="some of: exact rows, shuffle, merge, exact people, people")
     parser.add_argument("--json", action="store_true", help="the last line has the medians as JSON, for table.py")
     parser.add_argument("--paper", action="store_true", help="no Spark: formulas at 10^12 rows")
+    parser.add_argument("--simulate", action="store_true", help="no Spark: rows of 10^10 items against the formulas")
     given = parser.parse_args()
     if given.paper:
         paper()
+    elif given.simulate:
+        simulate()
     else:
         measure(given)
 
