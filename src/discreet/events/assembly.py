@@ -500,9 +500,8 @@ class Assembler:
 
     def take(self, items: MadeColumn, source: str) -> None:
         """Note the rows that native code found beside the items of a column."""
-        if items.nulls or items.bad:
-            self._found_nulls(items.nulls, source)
-            self.found_bad(items.bad, _not_items(source))
+        self._found_nulls(items.nulls, source)
+        self.found_bad(items.bad, _not_items(source))
 
     def _keyed(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The same for items that are made of several columns: all but the users and the values."""

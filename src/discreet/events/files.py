@@ -226,7 +226,8 @@ class FileRows(Rows):
         for name, arrays in self._read():
             column: Any = arrays
             if isinstance(arrays, _native.MadeColumn):
-                self._assembler.take(arrays, name)
+                if arrays.nulls or arrays.bad:
+                    self._assembler.take(arrays, name)
             else:
                 batch = self._assembler.batch(arrays, name)
                 column = batch.column("item") if batch.num_rows else ()
@@ -269,8 +270,8 @@ class FileRows(Rows):
         return self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or bool(self._all.passes)
 
     def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
-        if self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or self._all.passes:
-            return super()._by_role()  # as in `_columns`
+        if self._waits_for_bytes:
+            return super()._by_role()
         self.side_by_side = in_order
         return read_ahead(super()._by_role())
 

@@ -263,8 +263,9 @@ class Question(Worded, abc.ABC):
         """The names of the columns it is about, by what they hold."""
         held = {"column": self.holds, "by": "by", "user": "user", "value": "value"}
         named = [(what, getattr(self, name, None)) for name, what in held.items()]
-        by = {"by": list(self.grouped_by)} if self.grouped_by else {}
-        return {**{what: spoken(name) for what, name in named if name is not None}, **by}
+        by = self.grouped_by
+        told = {what: spoken(name) for what, name in named if name is not None}
+        return {**told, "by": list(by)} if by else told
 
     @property
     def spans(self) -> Every | None:
