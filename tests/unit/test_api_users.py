@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.events.samples import items_of_users
 from discreet.noise import seeded_source
+from discreet.questions.choose import empty_summary, published_from
 
 
 def flat(users, max_items, source=None, nulls="error"):
@@ -107,3 +108,13 @@ def test_people_in_batches_of_lists_and_in_one_column_are_the_same():
         assert abs(int(release.counts[0]) - 500) < 100
     empty = pa.RecordBatchReader.from_batches(batch.schema, iter(()))
     assert dc.top_k(empty, 3, dc.Budget(2.0, 1e-6), unit=dc.User()).items == []
+
+
+@pytest.mark.parametrize("most", [1, 2, 8, 64])
+def test_lists_of_people_are_counted_by_what_publishes_more(most):
+    """Group privacy for few items of a person, the user-level sketch for many: the lower of the two counts decides."""
+    given = 10, dc.Budget(1.0, 1e-6), dc.User(most), None
+    offset, sketch = (published_from(name, *given, 10**6) for name in ("offset", "user"))
+    summary = empty_summary(True, *given, "auto", 10**6, None)
+    assert isinstance(summary, dc.UserMisraGries) == (sketch < offset)
+    assert (sketch < offset) == (most > 8)

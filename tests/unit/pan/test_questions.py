@@ -208,3 +208,22 @@ def test_after_an_announced_intrusion_counters_say_less():
     with pytest.raises(dc.ParameterError, match="announced"):
         made.release(t=3)
     assert made.release().value >= 0
+
+
+@pytest.mark.parametrize("collision", [0.2, 0.5])
+def test_the_lower_end_of_primes_allows_for_collisions(collision):
+    """Counts that only look like t may be half of `collision`: so much less is possible."""
+    how = {"method": "primes", "max_count": 60, "collision": collision, "primes": 8}
+    made = PAN.Incidence(3000, 3, budget=dc.Budget(400.0), source=seeded_source(3), **how)
+    made.update(np.repeat(np.arange(3000), 3))
+    estimate = made.release()
+    assert collision / 2 <= estimate.value - estimate.lower <= collision / 2 + 0.1  # the rest is the sample's
+
+
+def test_the_reach_of_residues_rests_on_the_worst_entry():
+    """Bernstein with v = max over shifts d of sum_i law(i) g(i + d)^2, each written out."""
+    made = PAN.ModularIncidence(1000, 5, budget=dc.Budget(1.0))
+    law, g = made._inverse(made.settings.epsilon_state, 0)
+    v = max(sum(law[i] * g[(i + d) % 5] ** 2 for i in range(5)) for d in range(5))
+    at_least = np.sqrt(2 * v * np.log(4 * 5 / 0.05) / 1000)
+    assert made._reach(made.settings.epsilon_state, 0, 1e6, 0.05) >= at_least * (1 - 1e-9)

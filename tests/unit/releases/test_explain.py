@@ -35,6 +35,16 @@ def test_it_tells_a_user_from_an_event():
     assert "each person" not in text()
 
 
+def test_what_can_be_believed_follows_the_unit():
+    """Of two values which one it is, or whether it was there: never both."""
+    replaced, added = text(dc.Replace()), text(dc.Event())
+    assert "the one of two values" in replaced
+    assert "whichever of two values" in replaced
+    assert "it was there" not in replaced
+    assert "it was there" in added
+    assert "two values" not in added
+
+
 def test_certainty_is_only_claimed_with_a_delta():
     assert "listed did occur" in text()
     assert "listed did occur" not in text(delta=0.0)
