@@ -246,6 +246,40 @@ def test_late_rows_are_counted_once_through_kills(queue, name, tmp_path):
     assert {item: round(count / 10) for item, count in counts.items()} == {"/p0": 32, "/p1": 32, "/p2": 32}
 
 
+def test_a_rebalance_and_a_commit_of_others_change_nothing(name):
+    """Kafka: others join and leave the group that librdkafka asks for, and commit its offsets to the end."""
+    import confluent_kafka
+
+    kafka = Kafka()
+    url = kafka.topic(name)
+    group = {"bootstrap.servers": kafka._servers, "group.id": "discreet", "auto.offset.reset": "earliest"}
+    group |= {"session.timeout.ms": 6000, "log_level": 0}
+    reader = Growing(url, None, "page", None, needs_items=True)
+    reader.open(0)
+    found, sent = [], 0
+    for _ in range(3):
+        kafka.send(name, _rows(range(sent, sent + 100)))
+        sent += 100
+        other = confluent_kafka.Consumer(group)
+        assigned = []
+        other.subscribe([name], on_assign=lambda consumer, parts, assigned=assigned: assigned.extend(parts))
+        end = time.monotonic() + 60
+        while not assigned:
+            assert time.monotonic() < end
+            other.consume(1, 0.2)
+        found += _read(reader, until=sent - len(found))  # while the other has all partitions of the group
+        ends = [confluent_kafka.TopicPartition(name, each.partition, 10_000) for each in assigned]
+        other.commit(offsets=ends, asynchronous=False)
+        other.close()
+    assert len(_read(reader, seconds=2, until=1)) == 0
+    reader.close()
+    assert sorted(found) == sorted(f"/p{n % 3}" for n in range(sent))
+    again = Growing(url, None, "page", None, needs_items=True)  # from the beginning, whatever was committed
+    again.open(0)
+    assert len(_read(again, until=sent)) == sent
+    again.close()
+
+
 _SERVED = """
 import json, sys, time
 from pathlib import Path
