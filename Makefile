@@ -153,7 +153,7 @@ audit: $(VENV)/.built
 
 # One table, and other libraries on the same people; with ALL=1 what the table is made of in full, too.
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/table.py
+	$(BIN)/python benchmarks/table.py --rounds $(if $(ALL),3,2)
 	$(BIN)/python benchmarks/peers.py --quick
 ifdef ALL
 	$(BIN)/python benchmarks/summaries.py

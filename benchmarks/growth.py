@@ -51,16 +51,17 @@ def draw(parts: list[tuple[str, list[int], list[dict[str, Cost]]]], path: str) -
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(2, len(parts), figsize=(5.5 * len(parts), 8), squeeze=False)
+    figure, axes = pyplot.subplots(2, len(parts), figsize=(5.5 * len(parts), 8.5), squeeze=False, layout="constrained")
     for at, (what, sizes, found) in enumerate(parts):
         for place, (name, unit) in enumerate((("cpu", "seconds of CPU"), ("mebibytes", "MiB"))):
             panel = axes[place][at]
+            panel.set_prop_cycle(color=pyplot.get_cmap("tab20").colors)  # as many as there are questions
             for question in found[0]:
                 panel.loglog(sizes, [getattr(cost[question], name) for cost in found], marker="o", label=question)
             panel.set(xlabel=what, ylabel=unit)
             panel.grid(True, alpha=0.3)
-    axes[0][0].legend(fontsize=7)
-    figure.tight_layout()
+    named = axes[0][0].get_legend_handles_labels()
+    figure.legend(*named, loc="outside lower center", ncols=6, fontsize=8)
     figure.savefig(path, metadata={"Date": None})
 
 

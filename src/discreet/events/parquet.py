@@ -122,8 +122,8 @@ class _Chunk(NamedTuple):
 
     @property
     def has_few_values(self) -> bool:
-        """Whether its indices take a byte at most: beside plain columns every batch has its dictionary, too."""
-        return self.is_dictionary and self.uncompressed_bytes <= self.values
+        """Whether its indices take 12 bits at most: beside plain columns every batch has its dictionary, too."""
+        return self.is_dictionary and 2 * self.uncompressed_bytes <= 3 * self.values
 
 
 def _chunks(source: ByteSource, wanted: list[str]) -> list[list[_Chunk]]:
