@@ -141,7 +141,7 @@ function keepUnits(choices, epsilon) {
   const k = BigInt(choices - 1);
   const other = ceilDiv(ONE64 * q, (1n << 192n) + q * k);
   const keep = ONE64 - k * other;
-  if (keep <= other) refuse("epsilon is too small or there are too many choices for a response in units of 2**-64");
+  if (keep <= other) refuse("epsilon is too small, or there are too many choices, to compute a response; raise epsilon");
   return keep;
 }
 

@@ -23,7 +23,7 @@ Messages say what was given and what is allowed. They never contain items or tru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = [
@@ -44,6 +44,21 @@ __all__ = [
     "TryAgainError",
     "WordError",
 ]
+
+
+def did_you_mean(name: str, known: Iterable[Any]) -> str:
+    """The end of a message about an unknown name: the known name closest to it, if any, in whatever case."""
+    from difflib import get_close_matches
+
+    spelled = {str(each).lower(): each for each in known}
+    close = get_close_matches(name.lower(), list(spelled), 1, 0.6)
+    return f"; did you mean {spelled[close[0]]!r}?" if close else ""
+
+
+def nearest(name: str, known: Iterable[Any]) -> str:
+    """The end of a message about an unknown name: the closest known name, or all of them."""
+    known = list(known)
+    return did_you_mean(name, known) or f"; use one of: {', '.join(map(str, known))}"
 
 
 class DiscreetError(Exception):
@@ -88,7 +103,7 @@ class MessageError(DataError):
 
 
 class TooManyBadRowsError(DataError):
-    """Too many rows cannot be read, as a private test says: what it tells is as private as a release."""
+    """Too many rows cannot be read, according to a private test: what it tells is as private as a release."""
 
 
 class NotPublishedError(DiscreetError, KeyError):

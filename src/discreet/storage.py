@@ -141,7 +141,7 @@ class StateFile:
                 stream.write(data)
             os.fsync(file)
             if not named:
-                # With a directory given Python follows the link, which is the only way to name such a file.
+                # With a directory given Python follows the link, which is the only way to name the file.
                 os.link(f"/proc/self/fd/{file}", self._temporary, dst_dir_fd=self._directory, follow_symlinks=True)
         except BaseException:
             os.close(file)
@@ -152,7 +152,7 @@ class StateFile:
         """Open and lock the state, if there is one, and remove what a kill left beside it; False if it is in use."""
         self._clean()
         try:
-            # Not waiting for whoever opens the other end of a pipe.
+            # Not waiting for anyone who opens the other end of a pipe.
             flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             self._file = os.open(self.path.name, flags, dir_fd=self._directory)
         except FileNotFoundError:
@@ -189,17 +189,17 @@ class StateFile:
             now = None
         if self._file is None:
             if now is not None:
-                raise DiscreetError(f"somebody else made the state {str(self.path)!r}; nothing was written")
+                raise DiscreetError(f"another process made the state {str(self.path)!r}; nothing was written")
             return
         held = os.fstat(self._file)
         if now is None or (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino):
             raise DiscreetError(
-                f"the state {str(self.path)!r} was moved or replaced by somebody else; it was left alone"
+                f"the state {str(self.path)!r} was moved or replaced by another process; nothing was written"
             )
         if held.st_nlink > 1:
             raise DiscreetError(
-                f"the state {str(self.path)!r} has {held.st_nlink} names (hard links): under each of them noise would "
-                "be drawn anew; remove all but one"
+                f"the state {str(self.path)!r} has {held.st_nlink} names (hard links): each name would draw its own "
+                "noise; remove all but one"
             )
 
     def _close(self) -> None:
@@ -278,7 +278,7 @@ class AtomicFile:
     file (a terminal, a pipe, /dev/stdout) is written as it is.
 
     Until then it has a name that no pattern for data matches, `.discreet-<hex>.tmp`, and is for its owner alone. A kill
-    leaves it there. Whoever makes one holds a lock on it for as long as it lives, so the next one to write into the
+    leaves it there. Anyone who makes one holds a lock on it for as long as it lives, so the next one to write into the
     folder can tell which files were left, and removes them.
     """
 

@@ -304,7 +304,7 @@ class Kind:
         lemma: Its name, with {k} for the number of counters.
         make: An empty summary, from the capacity and the most items of a user.
         states: Pairs of states of short streams and how many were tried, from k, m and how much longer they are.
-        holds: Whether the lemma holds for two states of k counters, where so many events may be missing.
+        holds: Whether the lemma holds for two states of k counters, where this many events may be missing.
         sizes: The k that are tried, for users of m items.
     """
 
@@ -387,7 +387,7 @@ def random_pairs(
         items: Different items; their frequencies fall like 1/rank.
         removed: The most events that are missing.
         distinct: Whether the missing events are of different items.
-        users: If positive, the stream is of users with at most so many items.
+        users: If positive, the stream is of users with at most this many items.
     """
     draw, choose = np.random.default_rng(1), random.Random(1)
     weights = 1.0 / np.arange(1, items + 1)
@@ -527,7 +527,7 @@ def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: An
     """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
     wrong = []
     before = _state(summary)
-    # So many that all of them having the same noise is a chance of 1e-10, if they are few enough.
+    # Enough of them that all having the same noise has a chance of 1e-10.
     noise = mechanism.error_model.noise
     equal = NoiseLaw(noise.law, noise.scale).at(0)
     repeats = math.ceil(math.log(1e-10) / math.log(equal)) + 1 if equal < 0.995 else 0
@@ -1629,7 +1629,7 @@ def leaked_order(mechanism: Any) -> Twin:
 
 
 def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
-    """Noises and cut as if a unit moved so many counters, by so much."""
+    """Noises and cut as if a unit moved this many counters, by so much."""
     sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
     return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
 

@@ -56,7 +56,7 @@ _ROUNDED = 1.0 + 1e-12
 
 
 def shift_loss(budget: Budget, draw: Draw, changes: int, height: int) -> tuple[str, float]:
-    """(epsilon, rho or delta; how much): what a unit loses that moves so many numbers by a height each, behind noise.
+    """(epsilon, rho or delta; how much): what a unit loses that moves this many numbers by a height each, behind noise.
 
     Delta is that at the budget's epsilon.
     """
@@ -110,7 +110,7 @@ class ShiftAudit(Audit):
 
 
 def noise_for_one(mechanism: Any, name: str, numbers: int) -> Twin:
-    """A twin with the noise that one of so many numbers would have."""
+    """A twin with the noise that one of this many numbers would have."""
     factor = numbers if mechanism.noise.law == "laplace" else math.sqrt(numbers)
     return twin(mechanism, name, scale=type(mechanism.scale)(float(mechanism.scale) / factor))
 
@@ -311,7 +311,7 @@ class ChoiceAudit(ShiftAudit):
             wrong += int(np.argmax(source.scores[0])) != place
             wrong += estimate.value != found[most] + 3 or estimate.upper != math.inf
             wrong += noise.law == "laplace" and rho is not None
-            spent = float(choice.scale) * mechanism.STEPS  # epsilon/sensitivity, of scores that move by so many steps
+            spent = float(choice.scale) * mechanism.STEPS  # epsilon/sensitivity, of scores that move by this many steps
             budget = mechanism.credits(most).budget
             quantity, rest = shift_loss(budget, noise, 1, most)
             if quantity == "delta":  # all of the epsilon that it is for, or none
@@ -363,7 +363,7 @@ class UniverseAudit(ShiftAudit):
         return summary
 
     def structure(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
-        """All short streams: one more event, or a person's items, move so many counts by 1."""
+        """All short streams: one more event, or a person's items, move this many counts by 1."""
         m, items = self.moved(mechanism), range(min(mechanism.universe.size, 3) + 2)  # two of them may be outside
         streams = (rows for length in range(3 + effort.length) for rows in product(items, repeat=length))
 

@@ -300,7 +300,7 @@ def _sum_law(sigma: float, draws: int) -> _SumLaw:
 
 
 def _changed(noise: NoiseLaw, common: int, x: Array, height: int = 1) -> Array:
-    """The divergence at e^x of so many counters that all differ by `height`."""
+    """The divergence at e^x of this many counters that all differ by `height`."""
     if common == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(x, 0.0)))
     return _sum_law(noise.scale, common).divergence(x, height)

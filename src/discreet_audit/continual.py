@@ -106,7 +106,7 @@ def event_delta(noise: CorrelatedNoise, norm: float, items: int, epsilon: float)
     """delta at epsilon when an event moves the noises of `items` counters by `norm` (in lattice steps) each.
 
     A tree moves some nodes by 1: the exact law of discrete Gaussians. A lattice has thousands of steps a count, where
-    the law of the loss is that of a continuous Gaussian but for a part in a thousand, which is added.
+    the law of the loss is that of a continuous Gaussian except for a part in a thousand, which is added.
     """
     sigma = noise.sigma
     if noise.factor.lattice == 1 and float(norm * norm).is_integer():
@@ -306,7 +306,7 @@ def cost_of_an_event(factor: Factor, sigma: Fraction, items: int, effort: Effort
 def variance_is_off(noise: npt.ArrayLike, error: float) -> tuple[float, float]:
     """(limit, how far the variance of n noises is off, relative to what is stated).
 
-    They are normal but for rounding, so the deviation is sqrt(2/n). Of n >= 500, 7.5 of them are exceeded with a
+    They are normal except for rounding, so the deviation is sqrt(2/n). Of n >= 500, 7.5 of them are exceeded with a
     probability below 5e-10: exp(-n/2 (x - ln(1 + x))), and less below.
     """
     found = np.asarray(noise, np.float64)
@@ -486,7 +486,7 @@ def drawn_again(mechanism: Any) -> Twin:
 
 
 def _groups(counter: Counter, groups: int, source: Any = None) -> Counter:
-    """So many groups of as many counters as an event may count for, each a run of its own."""
+    """This many groups of as many counters as an event may count for, each a run of its own."""
     return counter.anew(source, size=groups * counter.max_items_per_event)
 
 
@@ -1194,7 +1194,7 @@ def _begun(histogram: Histogram, tick: int) -> Histogram:
 
 
 def _column(items: int, times: int) -> pa.Array:
-    """Each of the items 0, 1, ... so many times, an event each."""
+    """Each of the items 0, 1, ... this many times, an event each."""
     return pa.array(np.repeat(np.arange(items), times))
 
 
@@ -1391,8 +1391,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
             # Losses within a range r are r^2/8-zCDP.
             losses = above_threshold_losses(*(NoiseLaw("laplace", min(scales), 1e-12) for scales in (levels, queries)))
             parts["AboveThreshold"] = s * sum(losses) ** 2 / 8.0
-            # A part of its own: among many choices and counters it would not be seen. It is reached, but for what the
-            # tables leave out.
+            # A part of its own: among many choices and counters it would not be seen. It is reached, except for what
+            # the tables leave out.
             share = claimed_rho(histogram) * (1.0 - 2 * k / (2 * k + 0.25)) * (1.0 + 1e-5)
             yield Finding("exact", "runs of AboveThreshold", "rho", share, parts["AboveThreshold"], 0)
         detail = ", ".join(f"{name} {value:.4g}" for name, value in parts.items())
@@ -1832,7 +1832,7 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
 
 
 def _rows(rng: np.random.Generator, first: int, last: int, number: int) -> Rows:
-    """So many rows of these people; some items are of many."""
+    """This many rows of these people; some items are of many."""
     return [(int(rng.integers(first, last)), int(rng.integers(0, _ITEMS) ** 2 // _ITEMS)) for _ in range(number)]
 
 

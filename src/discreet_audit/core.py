@@ -355,7 +355,7 @@ _CASES: dict[type, AuditCase[Any]] = {}
 def register(mechanism: type[M], examples: Callable[[], Sequence[M]], audit: Audit | Callable[[M], Audit]) -> None:
     """Add a row; its arguments are those of an `AuditCase`."""
     if mechanism in _CASES:
-        raise ParameterError(f"{mechanism.__name__} is registered already")
+        raise ParameterError(f"{mechanism.__name__} is already registered")
     _CASES[mechanism] = AuditCase(mechanism, examples, audit)
 
 
@@ -373,7 +373,7 @@ def audit_of(mechanism: object) -> Audit:
         if kind in known:
             return known[kind].of(mechanism)
     raise ParameterError(
-        f"nothing is known about auditing {type(mechanism).__name__}; known are "
+        f"no audit for {type(mechanism).__name__}; there are audits for "
         + ", ".join(sorted(kind.__name__ for kind in known))
     )
 
@@ -470,7 +470,7 @@ def run(
 
     Args:
         effort: "quick" (under a minute) or "full".
-        only: Words of which one must occur in the name of the class.
+        only: Words; one of them must occur in the name of the class.
         jobs: Processes to use; by default as many as there are processors, at most 4.
         progress: Called with each report as it is made.
     """

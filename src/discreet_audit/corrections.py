@@ -324,7 +324,7 @@ def sketch_failure(eta: float, beta: float, *, corrected: bool = False) -> float
     law = np.fft.fft((1 - 1 / width + np.cos(angles) / width) ** (items - 1)).real / 256  # P[sum = j], |j| < 128
     most = eta * math.sqrt(items / (1 if corrected else width))  # in units of 60
     above = float(law[math.floor(most) + 1 : 128].sum())
-    rows = range(depth // 2 + 1, depth + 1)  # so many on one side
+    rows = range(depth // 2 + 1, depth + 1)  # this many on one side
     return 2 * sum(math.comb(depth, j) * above**j * (1 - above) ** (depth - j) for j in rows)
 
 
@@ -459,7 +459,7 @@ def _pan() -> Iterator[Correction]:
     yield few("heavy hitters, 3 tables: noise for one", "epsilon", eps * 4, literal, _of(ladder, LOOKS[:1], 1))
     literal, ours = (abs(found - 1) for found in _both(fraction_of_one_interval, [1.0, 2.0, 4.0, 8.0, 16.0], 2, 12))
     yield few("one interval for all heavy hitters (k = 2, all occur 12 times)", "error", 0, literal, ours)
-    # With the smallest sample for which ours is within 0.05 of a fraction, at epsilon 1, but for 1 run of 20.
+    # With the smallest sample for which ours is within 0.05 of a fraction, at epsilon 1, except in 1 run of 20.
     ours = 0.05 if HeavyFraction.for_accuracy(0.05, 0.05, 1.0, universe=2**20, k=16).sample_size < 2**20 else 1.0
     what = "the error of a fraction, at most, N = 2^14, any rho, alpha = 0"
     yield _printed("[PAN] Theorem 4.1", what, "bound", 1.0, recursion_bound(2**14), ours)

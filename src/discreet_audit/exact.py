@@ -91,7 +91,7 @@ class WeakenedSource(RandomSource):
 
     Args:
         source: Where the noise comes from.
-        by: So many times less noise.
+        by: This many times less noise.
         cut: How much lower the cut is: of single noises (a cut's own), and of the last score of a choice (the stop).
         laws: The laws that are weakened; all by default.
     """

@@ -69,7 +69,7 @@ def tiny(protocol: Any, size: int = UNIVERSE, **changes: Any) -> Any:
 
 
 def inputs(size: int, length: int) -> Iterator[Input]:
-    """Every sequence of so many items."""
+    """Every sequence of this many items."""
     return itertools.product(range(size), repeat=length)
 
 
@@ -584,7 +584,7 @@ class ShuffledAudit(Audit):
     """The four checks."""
 
     def structure(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
-        """A report's number is a random one, whoever sends it."""
+        """A report's number is a random one, no matter who sends it."""
         numbers = [shuffled.protocol.open(shuffled.protocol.party().encode([i % 2]))[0].number for i in range(64)]
         alike = len(numbers) - len(set(numbers)) + (max(numbers) < 2**48)  # 2^-14 a report
         yield Finding("structure", "numbers that are not random", "violations", 0, alike, len(numbers))
@@ -733,7 +733,7 @@ class _Lifted(_Chosen):
         return np.full(size, math.ceil(40 * Fraction(scale)), np.int64)
 
     def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
-        """None; that so many had noise of this scale is written down."""
+        """None; that this many had noise of this scale is written down."""
         self._given("laplace", scale, trials)
         return 0
 
@@ -780,7 +780,7 @@ def _steps(stream: BlockStream) -> int:
 
 
 def _levels(stream: BlockStream, steps: int) -> int:
-    """How many levels there are after so many."""
+    """How many levels there are after this many."""
     return stream.shape.levels(steps // stream.epoch_steps - 1)
 
 
@@ -1088,7 +1088,7 @@ class HierarchyAudit(Audit):
 
 
 def _unsplit(right: LevelProtocol, parts: float) -> property:
-    """NOT PRIVATE: the levels share the budget as if there were only so many of them."""
+    """NOT PRIVATE: the levels share the budget as if there were only this many of them."""
     share = Budget(right.epsilon / parts)
     levels = tuple(type(level)(level.round_id, share, level.universe, **right.options) for level in right.by_level)
     return property(lambda self: levels)

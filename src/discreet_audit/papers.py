@@ -227,7 +227,8 @@ class OracleAudit(CellsAudit):
         return length.hidden(100 - mechanism.noisy_length(100, ScriptedSource()))
 
     def _cut(self, mechanism: OracleHeavyHitters, n: int) -> int:
-        """The least that a noisy estimate must reach; a noisy length is no less than the true one, but for `short`."""
+        """The least that a noisy estimate must reach; a noisy length is no less than the true one, except with
+        probability `short`."""
         return int(mechanism.threshold) + (0 if public_length(mechanism) is not None else int(mechanism.untracked(n)))
 
     def failing(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, n: int) -> tuple[float, str]:
@@ -481,7 +482,7 @@ register(
 
 
 def block_message_loss(stream: Any, steps: int) -> tuple[float, int]:
-    """The largest |log ratio| of the probabilities of all that is sent about so many steps, byte for byte."""
+    """The largest |log ratio| of the probabilities of all that is sent about this many steps, byte for byte."""
 
     def law(given: tuple[int, ...]) -> OutputLaw:
         items = [item - 1 if item else None for item in given]  # 0 stands for nothing: neighbours may lack an item

@@ -1,8 +1,8 @@
 """How much a pipeline of one's own gives away, at least: an empirical lower bound on epsilon beside the claim.
 
-Made-up people, the canaries, are put into a copy of the data or left out, each by a fair coin. Whoever sees the release
-guesses the coins. If it is (epsilon, delta)-DP, few guesses are right; so many right ones prove that epsilon is at
-least so much. Two ways:
+Made-up people, the canaries, are put into a copy of the data or left out, each by a fair coin. Anyone who sees the
+release guesses the coins. If it is (epsilon, delta)-DP, few guesses are right; this many right ones prove that
+epsilon is at least so much. Two ways:
 
 - One run with many canaries (Steinke, Nasr, Jagielski 2023): of r guesses at least v are right with a probability of
   at most P[Binomial(r, q) >= v] + m delta/(1 + e^epsilon), with q = e^epsilon/(1 + e^epsilon) and m canaries.
@@ -172,7 +172,7 @@ def canaries(
         column, user: Where items and people are in the table.
         number: How many canaries there are in one run.
         crowd: How many other made-up people have each canary's item, see `Canaries`.
-        runs: Instead of one run with many canaries: so many releases with one canary, and as many without.
+        runs: Instead of one run with many canaries: this many releases with one canary, and as many without.
         confidence: Of the bound.
         score: (what was published, an item) -> a number that is larger if the canary with this item is in; by
             default its published count, and less than any where it is not listed.
@@ -247,7 +247,7 @@ def one_run(scores: Sequence[float], included: Sequence[bool], delta: float, err
 
 
 def guessed_epsilon(guesses: int, right: int, number: int, delta: float, error: float) -> float:
-    """The largest epsilon of which so many right guesses are less likely than `error`; 0 where none is.
+    """The largest epsilon of which this many right guesses are less likely than `error`; 0 where none is.
 
     By bisection, rounded down: P[Binomial(guesses, q) >= right] grows with epsilon. Of m delta/(1 + e^epsilon) the
     largest value, m delta/2, is taken off the error.

@@ -45,7 +45,9 @@ def plot(reports: Sequence[AuditReport]) -> bytes:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ParameterError("a report with plots needs matplotlib: pip install 'discreet[plot]'") from error
+        raise ParameterError(
+            "a report with plots needs matplotlib; install it with pip install 'discreet[plot]'"
+        ) from error
 
     names = [f"{report.mechanism}\n{unit_words(report)}, {report.claim}" for report in reports]
     places = list(range(len(reports)))

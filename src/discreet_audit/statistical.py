@@ -41,7 +41,7 @@ class ScoredPair:
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
-    """(lower, upper): each is on its side of the probability but for a chance of `error`."""
+    """(lower, upper): each is on its side of the probability except with probability `error`."""
     from scipy.special import betaincinv
 
     k, n = successes, trials

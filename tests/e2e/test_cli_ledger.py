@@ -168,6 +168,6 @@ def test_an_account_is_moved_by_command(discreet, tmp_path):
     assert "was moved to" in again.stderr
     roles = discreet("ledger", "create", "--ledger", new, "--may-charge", "job")
     assert roles.returncode == 2
-    assert "a file has no roles" in roles.stderr
+    assert "a ledger file has no roles" in roles.stderr
     other = discreet("ledger", "show", "--ledger", "mysql://host/db")
     assert other.returncode == 2

@@ -434,7 +434,7 @@ def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, pla
     with pytest.raises(dc.ParameterError, match="exists"):
         party(*encode, "1.csv", "-o", "b.msg", *pays, "first")
     # Another account does not know what was published from this state.
-    with pytest.raises(dc.LedgerError, match="another account"):
+    with pytest.raises(dc.LedgerError, match="another ledger or account"):
         party(*encode, "1.csv", "-o", "c.msg", *pays, "small")
     assert not Path("c.msg").exists()
     Path("0.state").unlink()

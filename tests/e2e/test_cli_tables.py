@@ -101,14 +101,14 @@ def test_a_second_column_is_refused_where_one_is_read(discreet, logs, command):
     more = ("--universe", "5") if command == "histogram" else ()
     refused = discreet(command, logs / "logs.csv", "--column", "url", "--column", "day", *more, *BUDGET)
     assert refused.returncode != 0
-    assert "--column is given more than once" in refused.stderr
+    assert "--column was given more than once" in refused.stderr
 
 
 def test_watch_refuses_a_second_column_too(discreet, logs, tmp_path):
     state = ("--state", tmp_path / "state", "--tick", "1h", "--horizon", 4)
     refused = discreet("watch", logs / "logs.csv", "--column", "url", "--column", "day", *state, *BUDGET)
     assert refused.returncode != 0
-    assert "--column is given more than once" in refused.stderr
+    assert "--column was given more than once" in refused.stderr
 
 
 def test_the_same_column_twice_is_refused(discreet, logs):

@@ -304,7 +304,7 @@ def test_baskets_that_grow(tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--sets"], "sets of items come as JSON lists"),
+        (["--sets"], "sets of items must be JSON lists"),
         (["--max-items", 3], "--max-items needs --user or --sets"),
         (["--sets", "--capacity", 9], "--capacity cannot be combined with --sets"),
         (["--sets", "--total"], "--sets cannot be combined with --total"),

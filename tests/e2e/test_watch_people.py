@@ -214,4 +214,4 @@ def test_text_lines_have_no_people(tmp_path):
         *[tmp_path / "log.txt", "--state", tmp_path / "s", "--rows", 80, "--horizon", 9, "--once", *PLENTY],
         *["--user", "who", "--distinct"],
     )
-    assert "text lines have no columns" in result.stderr
+    assert "lines of text have no columns" in result.stderr

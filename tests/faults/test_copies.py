@@ -123,7 +123,7 @@ def test_a_watch_goes_on_with_the_ledger_that_it_was_begun_with(run, folder, led
     for options in ([], ["--restored"]):
         other = run(*watch_command(folder, fresh, "state"), *options)
         assert (other.returncode, other.stdout) == (1, "")
-        assert "begun with another ledger" in other.stderr
+        assert "started with another ledger" in other.stderr
     assert not charges(fresh)
     first = run(*watch_command(folder, ledger, "state"))
     assert [tick for tick, _ in printed(first.stdout)] == [2, 3]

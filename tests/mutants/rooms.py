@@ -215,7 +215,7 @@ EVERYWHERE = [
         ("streams.py", "how full the spool is can be told to the byte", "limit - _RANDOM.random() * _ROOM_SHARE * limit", "limit", (SMALL_RULES,)),
         ("streams.py", "events stay on disk after their tick", "        self._spool.remove_until(tick - carried)\n", "        pass\n", (SERVICE, SPOOL)),
         ("streams.py", "states of earlier ticks stay on disk", 'if path.name.endswith((".state", ".new")) and path.name != but:', 'if path.name.endswith(".new") and path.name != but:', (SERVICE, "tests/service/test_folder.py")),
-        ("streams.py", "a definition may change", "        if changed:\n            raise ParameterError(\n                f\"the stream {self.name!r} has begun", "        if False:\n            raise ParameterError(\n                f\"the stream {self.name!r} has begun", (SERVICE, "tests/service/test_folder.py")),
+        ("streams.py", "a definition may change", "        if changed:\n            raise ParameterError(\n                f\"the stream {self.name!r} has started, so", "        if False:\n            raise ParameterError(\n                f\"the stream {self.name!r} has begun", (SERVICE, "tests/service/test_folder.py")),
         ("streams.py", "a survey takes any number of reports at once", "        if self.reports + len(numbers) > most:\n", "        if False:\n", (LIMITS, SERVICE)),
         ("streams.py", "a report counts again after its tick", "lambda number: number in heard or aggregator.has(number))", "lambda number: number in heard)", (SERVICE,)),
         ("tokens.py", "a token is for all streams", "and self.stream in (None, stream)", "and True", (SERVICE, STRANGERS)),

@@ -113,7 +113,7 @@ def _moments(law: Array, scores: Array) -> tuple[float, float]:
 
 
 def draws_needed(sampler: Sampler) -> int:
-    """So many that a parameter 1 % off is seen but for a chance of 1e-9."""
+    """So many that a parameter 1 % off is seen except with probability 1e-9."""
     scores, needed = sampler.scores(), 0.0
     mean, spread = _moments(sampler.law(), scores)
     for factor in (1 + OFF, 1 - OFF):

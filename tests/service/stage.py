@@ -108,7 +108,7 @@ class Tab:
         """A page of the service, once it shows something."""
         self.page.goto(self.address + path)
         shown = self.page.locator("#cards[aria-busy=false], #content:not([hidden])")
-        expect(shown.or_(self.page.get_by_text("There is no such stream"))).to_be_visible()
+        expect(shown.or_(self.page.get_by_text("No such stream"))).to_be_visible()
         return self.page
 
 

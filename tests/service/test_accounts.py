@@ -93,7 +93,7 @@ def test_a_stream_of_its_own_takes_no_account_that_others_have(tmp_path: Path) -
     own = {"readers": {**READERS["people"], "account": None}}
     own["readers"].pop("account")
     running = Running(tmp_path / "data", own, ledger=str(tmp_path / "budgets.sqlite"))
-    with pytest.raises(LedgerError, match='say account = "readers"; else rename the stream'):
+    with pytest.raises(LedgerError, match='set account = "readers"; otherwise rename the stream'):
         running.start()
     assert ledger.account("readers").granted.epsilon == 4.0
     with pytest.raises(ParameterError, match="another stream names the account 'readers'"):

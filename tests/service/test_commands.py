@@ -86,7 +86,9 @@ def test_check_says_what_is_promised_and_spends_nothing(file: Path, tmp_path: Pa
     done = run_here("service", "check", file)
     assert done.returncode == 0, done.stderr
     assert "searches: the 50 most frequent values of 'query', by the number of people, every 1 minute" in done.stdout
-    assert "at most 2.72 times as likely or as unlikely (epsilon 1), but for a chance of 1e-09 (delta)" in done.stdout
+    assert (
+        "at most 2.72 times as likely or as unlikely (epsilon 1), except with probability 1e-09 (delta)" in done.stdout
+    )
     assert "An item is listed from about" in done.stdout
     assert "one look at the memory or the disk" in done.stdout
     assert "Goes on for 1 day more" in done.stdout

@@ -351,7 +351,7 @@ def test_tokens(tab, stage):
     expect(page.locator("#operator")).to_contain_text("No token is kept")
     assert page.evaluate("sessionStorage.length") == 0
     page = mine.open("/streams/inside")
-    expect(page.get_by_text("There is no such stream")).to_be_visible()
+    expect(page.get_by_text("No such stream")).to_be_visible()
 
 
 # ---- Items that somebody typed

@@ -176,7 +176,7 @@ def test_the_table_is_fixed_wherever_it_lies(tmp_path: Path) -> None:
         ({"sets": True, "max_items": 2}, "cannot come from lookup"),
         ({"horizon": None, "per": "1d", "time": "size"}, "time is that of the event"),
         ({"sites": ["example.org"], "lookup": "others.csv", "on": "address"}, "events of a site"),
-        ({"kind": "survey", "column": None, "k": None}, "is not for survey"),
+        ({"kind": "survey", "column": None, "k": None}, "cannot be used with survey"),
     ],
 )
 def test_what_does_not_go_with_a_table(tmp_path: Path, changes: dict[str, Any], why: str) -> None:

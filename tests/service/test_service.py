@@ -222,7 +222,7 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
     assert ledger.account("visits").granted.epsilon == 1e5 + 7
     assert ledger.account("pan").spent().epsilon == 10.0
     running.stop()
-    with pytest.raises(ParameterError, match="announced and cannot be changed"):
+    with pytest.raises(ParameterError, match="cannot be changed"):
         Service(configuration({"streams": {"visits": short}}), tmp_path, running.clock)
     late = {"visits": {**short, "following": grant * 2}}
     running.clock.now += 3600
@@ -235,18 +235,18 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
     [
         ({"kind": "median"}, "kind"),
         ({"horizon": "90s"}, "whole number of ticks"),
-        ({"tick": "soon"}, "a whole number and s, m, h, d or w"),
+        ({"tick": "soon"}, "a whole number with s, m, h, d or w"),
         ({"epsilon": 0}, "greater than 0"),
-        ({"colour": 1}, "colour: no such key; there are kind, title, column, user"),
+        ({"colour": 1}, "colour: no such key; use one of kind, title, column, user"),
         ({"column": None}, "top needs column"),
-        ({"user": None}, "max_items goes with user or sets"),
+        ({"user": None}, "max_items needs user or sets"),
         ({"trust": "pan"}, "count and distinct"),
-        ({"question": "?"}, "question is not for top"),
-        ({"trust": "parties"}, "for a survey"),
+        ({"question": "?"}, "question cannot be used with top"),
+        ({"trust": "parties"}, "surveys only"),
         ({"unit": "row"}, 'hides a person: for unit = "row" leave out user'),
         ({"horizon": 0}, "1 to 16,777,216 ticks"),
         ({"horizon": 2**24 + 1}, "1 to 16,777,216 ticks"),
-        ({"horizon": 1.5}, "horizon must be a whole number and s, m, h, d or w"),
+        ({"horizon": 1.5}, "horizon must be a whole number with s, m, h, d or w"),
         ({"item": "query"}, "item is called column now: give column alone"),
         ({"tick": "1s", "horizon": "365d"}, "1 to 16,777,216 ticks"),
     ],

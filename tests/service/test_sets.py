@@ -96,11 +96,11 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"max_items": None}, "max_items goes with user or sets"),
-        ({"sets": None}, "max_items goes with user or sets"),
+        ({"max_items": None}, "max_items needs user or sets"),
+        ({"sets": None}, "max_items needs user or sets"),
         ({"capacity": 64}, "capacity cannot be combined with sets"),
-        ({"where": {"tags": "a"}}, "not in where"),
-        ({"kind": "count", "column": None, "k": None, "max_items": None}, "sets is not for count"),
+        ({"where": {"tags": "a"}}, "or used in where"),
+        ({"kind": "count", "column": None, "k": None, "max_items": None}, "sets cannot be used with count"),
     ],
 )
 def test_what_does_not_go_with_sets(changes: dict[str, Any], why: str) -> None:

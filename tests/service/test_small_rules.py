@@ -142,7 +142,7 @@ def test_a_ledger_with_an_account_of_the_same_name_is_still_another_one(tmp_path
         dc.Ledger(ledger).grant("readers", dc.Budget(1e6, 1e-3))
     running = Running(tmp_path / "data", {"people": people}, ledger=str(ledgers[0])).start()
     running.pass_ticks()
-    with pytest.raises(dc.LedgerError, match="begun with another ledger"):
+    with pytest.raises(dc.LedgerError, match="started with another ledger"):
         running.again({"people": people}, ledger=str(ledgers[1]))
 
 

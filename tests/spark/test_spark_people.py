@@ -184,7 +184,7 @@ def test_a_crowd_ends_where_the_hash_changes(monkeypatch):
     with_null = pa.table({"h": [1, 2], "u": ["a", None], "i": ["x", "y"]})
     at_a_cut = pa.table({"h": [1] * 5 + [2], "u": ["a"] * 6, "i": ["x"] * 4 + [None, "x"]})
     for given in (with_null, at_a_cut):
-        assert "without a value" in crowds_of(given, 2, most=1)[-1].column("problem")[0].as_py()
+        assert "with no value" in crowds_of(given, 2, most=1)[-1].column("problem")[0].as_py()
     (kept,) = crowds_of(with_null, nulls="skip", most=1)
     (said,) = tasks.FindWeights(1, 7, 256, pa.large_string())(iter([kept]))
     assert said.column("item").to_pylist() == ["x"]

@@ -231,7 +231,7 @@ def test_what_spark_alone_has_is_refused(spark, frame):
         dc.count(lower, EPSILON, user="who")
     with pytest.raises(dc.ParameterError, match="streaming"):
         dc.count(spark.readStream.format("rate").load(), EPSILON)
-    with pytest.raises(dc.ParameterError, match="expected a data frame of Spark, not Column"):
+    with pytest.raises(dc.ParameterError, match="expected a Spark data frame, not Column"):
         dc.count(frame["who"], EPSILON)
     assert dc.count(frame.selectExpr("parse_json('1') as v"), dc.Budget(200.0)).value == N
 

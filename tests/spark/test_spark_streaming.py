@@ -148,7 +148,7 @@ def test_what_does_not_belong_together_is_refused(spark, make, tmp_path):
     assert [shown(release) for release, _ in seen] == [{"a": 90}] * 2
     with pytest.raises(dc.ParameterError, match="other settings"):
         make(dc.continual.HeavyHitters(2, PLENTY, 17), **settings)(batch(["a"]), 1)
-    with pytest.raises(dc.DataError, match="one item a row"):
+    with pytest.raises(dc.DataError, match="one item per row"):
         ticks(batch([["a"]]), 1)
     used = dc.continual.HeavyHitters(2, PLENTY, 16)
     used.step(["a"])

@@ -31,7 +31,7 @@ def truth(kind, values):
 
 
 def held(misses, runs):
-    """Whether so few misses are no surprise, but for a chance of 1e-7."""
+    """Whether so few misses are no surprise, except with probability 1e-7."""
     return misses <= binom.ppf(1 - FAILS, runs, 1 - CONFIDENCE)
 
 

@@ -226,7 +226,7 @@ def test_a_picture_has_a_panel_for_every_group(kind, tmp_path):
     assert [panel.get_title() for panel in figure.axes[:4]] == ["_$x", "de", "es", "fr"]
     drawn = figure.axes[1].get_yticklabels() if kind == "bars" else figure.axes[1].get_xticklabels()
     assert {label.get_text() for label in drawn} == {"/a", "/b"}
-    with pytest.raises(dc.ParameterError, match="leave ax out"):
+    with pytest.raises(dc.ParameterError, match="ax cannot be used"):
         top.plot(ax=figure.axes[0])
     assert top.groups["de"].plot().axes
     assert dc.top_k(TABLE.slice(0, 2), 2, BUDGET, column="url", by="country").plot().axes

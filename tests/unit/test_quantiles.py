@@ -224,7 +224,7 @@ def test_the_answer_is_a_collection_and_goes_through_json():
     assert "0.25" in repr(answer)
     assert "<table>" in answer._repr_html_()
     assert "ends" in answer.explain()
-    with pytest.raises(NotPublishedError, match=r"published are 0.25, 0.5"):
+    with pytest.raises(NotPublishedError, match=r"the release has 0.25, 0.5"):
         answer[0.75]
     for wrong in ("{}", "[]", "no", answer.to_json().replace('"linear"', "{").replace("range", "ran")):
         with pytest.raises(DataError):
@@ -276,7 +276,7 @@ def ask(column="n", budget=SURE, shares=(0.5,), table=ROWS, **how):
         ({"table": 7}, DataError, "table"),
         ({"table": {"n": ["x", "y"]}}, DataError, "can be a number"),
         ({"table": {"n": [True]}}, DataError, "can be a number"),
-        ({"table": {"n": [1]}, "column": None}, DataError, "not a dict; of a table, name the column"),
+        ({"table": {"n": [1]}, "column": None}, DataError, "not a dict; for a table, name the column"),
         ({"table": np.zeros((2, 2)), "column": None}, DataError, "not a ndarray"),
         ({"table": 7, "column": None}, DataError, "not a int"),
     ],

@@ -167,7 +167,7 @@ def test_a_date_among_texts_takes_no_place_from_the_longest_of_them(user):
 def test_objects_that_cannot_be_items_are_left_out_or_refused():
     table = {"a": ["x"] * 500 + [object(), 1.5, "\ud800"], "b": [1] * 503}
     assert dc.top_k(table, 5, BUDGET, column=["a", "b"]).items == [("x", 1)]
-    with pytest.raises(dc.DataError, match="'a' has values that cannot be items"):
+    with pytest.raises(dc.DataError, match="'a' has values that are not items"):
         dc.top_k(table, 5, BUDGET, column=["a", "b"], bad_rows="error")
 
 
@@ -224,7 +224,7 @@ def test_a_ledger_keeps_the_columns_and_a_charge_id_stands_for_them(tmp_path):
         (pd.DataFrame({"a": [1], "b": [2]}).groupby("a"), {"column": "b"}, "GroupBy"),
         (TABLE, {}, "column="),
         (TABLE, {"column": ["country", "nothing"]}, "no column 'nothing'"),
-        ({"a": ["x"], "b": ["y", "z"]}, {"column": ["a", "b"]}, "one length"),
+        ({"a": ["x"], "b": ["y", "z"]}, {"column": ["a", "b"]}, "the same length"),
         (pd.DataFrame({"a": [1.0, None], "b": [1, 2]}), {"column": ["a", "b"]}, "Int64"),
         (pa.table({"a": [[1]], "b": [1]}), {"column": ["a", "b"]}, "'a' is of type list"),
     ],

@@ -150,7 +150,7 @@ class Mechanism(abc.ABC):
         )
 
     def _error_model_of(self, published: int) -> ErrorModel:
-        """The error model of a release with so many items, which are as private as the release."""
+        """The error model of a release with this many items, which are as private as the release."""
         return self.error_model
 
     def error_bound(self, beta: float) -> float:
@@ -164,12 +164,12 @@ class Mechanism(abc.ABC):
             raise IncompatibleSummaryError(f"{self.name} takes {allowed}, not {type(summary).__name__}")
         if summary.was_merged and not self.takes_merged:
             raise IncompatibleSummaryError(
-                f"{self.name} is proved for a summary of one stream; this one was merged with another"
+                f"{self.name} is only proved for the summary of one stream; this one was merged"
             )
         made_for = getattr(self, "capacity", None)
         given = getattr(summary, "capacity", made_for)
         if made_for is not None and given != made_for:
-            raise ParameterError(f"made for capacity {made_for}, the summary has {given}")
+            raise ParameterError(f"the mechanism was made for capacity {made_for}, but the summary has {given}")
 
     def __call__(self, summary: Any, source: RandomSource | None = None) -> Release:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the release not private."""
@@ -209,7 +209,7 @@ def check_length(stream_length: object) -> int | None:
     """A public length: a whole number, or None."""
     if stream_length == "public":
         raise ParameterError(
-            "stream_length must be the number that is public, not 'public': how many events were counted is private"
+            "stream_length must be a public number, not 'public'; how many events were counted is private"
         )
     return None if stream_length is None else whole_number("stream_length", stream_length, 0)
 

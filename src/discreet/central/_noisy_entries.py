@@ -76,7 +76,7 @@ class NoisyEntries(Mechanism):
         if self.universe is not None and not isinstance(self.universe, Universe):
             object.__setattr__(self, "universe", Universe(self.universe))
         if self.universe is None and (self.budget.is_pure or self.budget.is_zcdp):
-            raise ParameterError(f"{self.name} without a universe needs delta > 0, or give the universe; {self.budget}")
+            raise ParameterError(f"{self.name} needs delta > 0 or a universe; {self.budget}")
         _ = self.scale
 
     def _epsilon(self) -> float:

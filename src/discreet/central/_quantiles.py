@@ -58,7 +58,7 @@ class QuantileMechanism:
         if not isinstance(self.unit, Event) and self.unit != User():
             raise ParameterError(f"quantiles protect dc.Event() or dc.User(); got {self.unit!r}")
         if isinstance(self.unit, Event) and self.max_rows is not None:
-            raise ParameterError("max_rows is for people: give user, the column of the people")
+            raise ParameterError("max_rows needs user: the column that says whose row it is")
         if isinstance(self.unit, User):
             most = 1 if self.max_rows is None else whole_number("max_rows", self.max_rows, 1, 2**20)
             object.__setattr__(self, "max_rows", most)

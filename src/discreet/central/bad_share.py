@@ -31,9 +31,10 @@ class BadShare:
     Statistic: S = (q - p) bad - p good for a share of p/q. It is positive iff more than p/q of all are bad. A row is
         one of `bad` or of `good`, so one row more or less moves S by at most max(p, q - p). People are told apart by a
         hash: a group of people with one hash is good if any of their rows can be read, and bad if they have others
-        alone. A person is in one group, whose part of S is -p, 0 or q - p: it moves by at most q, whoever shares it.
+        alone. A person is in one group, whose part of S is -p, 0 or q - p: it moves by at most q, no matter who
+        shares it.
     Noise: discrete Laplace, or of rho discrete Gaussian, Z for that sensitivity (`additive_noise`).
-    Threshold: refused iff S + Z > cut, the smallest with 2 P[Z > cut] <= 2e-6: data of which at most p/q is bad, also
+    Threshold: refused iff S + Z > cut, the smallest with 2 P[Z > cut] <= 2e-6: data with at most p/q bad rows, also
         without any rows, are refused with probability 1e-6 at most.
     Error: bad data pass where S is below the cut: about 14 (q - p)/(q epsilon) rows beyond the share are noticed.
     Argument: docs/privacy/errors.md, "A test of bad rows".

@@ -78,7 +78,7 @@ class ChosenDistinct:
         return self.parts[0]
 
     def credits(self, most: int) -> CreditedDistinct:
-        """The release when so many are credited to a person at most."""
+        """The release when this many are credited to a person at most."""
         return CreditedDistinct(self.parts[1], confidence=self.confidence, max_items=most)
 
     @property

@@ -51,7 +51,7 @@ class CreditedDistinct(NoisyCount):
 
     @property
     def sensitivity(self) -> int:
-        """m: one more person is credited with so many values at most."""
+        """m: one more person is credited with this many values at most."""
         return self.max_items
 
     @property
@@ -72,7 +72,8 @@ class CreditedDistinct(NoisyCount):
 
 
 def credited(people: Numbers, values: Numbers, most: int) -> int:
-    """How many values can be credited, each to one of the people who have it, at most so many to each. NOT private."""
+    """How many values can be credited, each to one of the people who have it, at most this many to each. NOT
+    private."""
     return credited_in_turn(people, values, (most,))[most]
 
 
@@ -84,7 +85,7 @@ def credited_in_turn(people: Numbers, values: Numbers, several: Sequence[int]) -
     different = int(np.count_nonzero(np.bincount(owned))) if len(owned) else 0
     taken = 0
     for most in several:
-        # Whoever has room for all of their values has it for every larger number.
+        # Anyone who has room for all of their values has it for every larger number.
         more, owners, owned = _taken_in_full(owners, owned, np.full(_size(owners), most, np.int64))
         taken += more
         found[most] = taken + _largest(owners, owned, most)
@@ -109,9 +110,10 @@ def _taken_in_full(people: Counts, values: Counts, room: Counts) -> tuple[int, C
 def _largest(people: Counts, values: Counts, most: int) -> int:
     """The size of a largest matching of different pairs in which a person has room for `most` values.
 
-    Two kinds of values can be decided at once, and in most data nothing is left then. Whoever has room for all of their
-    values takes them: from any largest matching, moving these values here makes one of the same size. A value that one
-    person alone has is theirs while there is room: a largest matching without it has another value there instead.
+    Two kinds of values can be decided at once, and in most data nothing is left then. Anyone who has room for all of
+    their values takes them: from any largest matching, moving these values here makes one of the same size. A value
+    that one person alone has is theirs while there is room: a largest matching without it has another value there
+    instead.
     """
     taken, room = 0, np.full(_size(people), most, np.int64)
     while len(people):

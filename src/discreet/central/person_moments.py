@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 2**15
 """How many groups are discovered at most."""
-_PER_ONE = 2**10  # sums are published in so many parts of 1
+_PER_ONE = 2**10  # sums are published in this many parts of 1
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,18 @@ class PersonMoments(PersonVectors):
         if self.unit != User():
             raise ParameterError(f"{self.name} protects dc.User(); got {self.unit!r}")
         if self.moment.kind == "signed" and self.moment.low < 0:
-            raise ParameterError('negative values of people are summed apart: take "split"')
+            raise ParameterError('negative values of people are summed separately; use "split"')
         if self.listed is not None:
             whole_number("listed", self.listed, 1, 2**20)
         if self.budget.rho is None and self.budget.delta == 0.0:
             raise WordError(
-                "hiding people here needs {delta} > 0 (such as 1e-6), or {rho}: the noise is Gaussian. With {epsilon} "
-                "alone `discreet count` counts people, and `discreet histogram` people over a list"
+                "hiding people here needs {delta} > 0 (such as 1e-6) or {rho}, because the noise is Gaussian. With "
+                "{epsilon} alone, use `discreet count`, or `discreet histogram` for a public list"
             )
         if self.listed is None and self.budget.rho is not None:
-            raise WordError("finding unknown groups needs {epsilon} and {delta} > 0, or list the groups with {groups}")
+            raise WordError(
+                "finding unknown groups needs {epsilon} and {delta} > 0; give them, or list the groups with {groups}"
+            )
         _ = self.calibration
 
     @property
@@ -135,7 +137,7 @@ class PersonMoments(PersonVectors):
         return -(2**62)
 
     def check(self, summary: Any) -> None:
-        """Whoever counts people offers their sums, see `engines.person_sums`."""
+        """Anyone who counts people offers their sums, see `engines.person_sums`."""
 
     def draw(self, found: Any, source: RandomSource) -> tuple[npt.NDArray[np.int64], Release]:  # type: ignore[override]
         """(places of the groups, their noisy sums): all that is random."""

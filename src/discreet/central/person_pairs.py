@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 LOOK_AT_PAIRS = 4
 """Parts of mu^2, of those that `PersonVectors` has, for the look at pairs; the counts have less."""
 SPARE = 10
-"""Items are looked for until they have at least so many times as many pairs as are asked for."""
+"""Items are looked for until they have at least this many times as many pairs as are asked for."""
 MOST = 3
-"""Of the items that pass, at most so many times as many are taken as were looked for: they cost nothing more."""
+"""Of the items that pass, at most this many times as many are taken as were looked for: they cost nothing more."""
 FREQUENT = Fraction(1, 4)
 """The power of the product of its items' sums that a pair weighs in the look: frequent items are likelier together."""
 FINEST = 1024
 """Weights of pairs are whole numbers up to this."""
 NOBODY, NOT_LISTED = 1.0, 1e-3
-"""How many pairs that nobody has pass the look, on average; and the chance that such a one passes the last cut."""
+"""How many pairs that nobody has pass the look, on average; and the chance that one of them passes the last cut."""
 
 Array = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class PersonPairs(PersonVectors):
         super().__post_init__()
         whole_number("size", self.size, 2, 3)
         if self.rows or self.values is not None or self.groups != 1 or self.unit != User():
-            raise ParameterError(f"{self.name} counts people, in one group, and chooses the length itself")
+            raise ParameterError(f"{self.name} counts people in one group and chooses the length itself")
 
     @cached_property
     def items_looked_for(self) -> int:
@@ -98,7 +98,7 @@ class PersonPairs(PersonVectors):
             )
 
     def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
-        """(places, noisy weights, whether there was a second look) of the items of which pairs are made."""
+        """(places, noisy weights, whether there was a second look) of the items that pairs are made of."""
         return _Items(self.budget, self.items_looked_for, calibrated_for_all=self.calibration).discover(people, source)
 
     def _publish(self, people: People, source: RandomSource) -> Release:
@@ -141,7 +141,7 @@ class _LessForCounts(Calibration):
 
 @dataclass(frozen=True)
 class _Items(PersonVectors):
-    """The items of which pairs are made, with the noise and the cuts of all steps together."""
+    """The items that pairs are made of, with the noise and the cuts of all steps together."""
 
     calibrated_for_all: Calibration | None = None
 

@@ -32,7 +32,7 @@ Lengths = tuple[npt.NDArray[Any], Counts]
 """Squared lengths, and how many people have each."""
 
 MOST_ITEMS = 256
-"""Of more different items of a person a random choice of so many takes part in discovery."""
+"""Of more different items of a person a random choice of this many takes part in discovery."""
 LOOK, SECOND_LOOK = Fraction(6), Fraction(11, 2)
 """Parts of mu^2, of PARTS, for the looks at the items; the second is left out where the first finds enough."""
 FIRST, AGAIN = 4, 5
@@ -61,7 +61,7 @@ FINEST = 1024
 class PersonVectors(Mechanism):
     """What people have, with all rows of a person hidden; nobody has to say how many items that are.
 
-    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: whoever
+    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: anyone who
         has more is hidden, too.
     Guarantee: (epsilon, delta).
     Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
@@ -112,7 +112,7 @@ class PersonVectors(Mechanism):
 
     def __post_init__(self) -> None:
         if self.values is not None and self.rows:
-            raise ParameterError("values are summed, or rows are counted: not both")
+            raise ParameterError("a question sums values or counts rows, not both")
         _ = self.spends
         whole_number("k", self.k, 1, 2**30)
         if self.groups is not None:
@@ -122,7 +122,7 @@ class PersonVectors(Mechanism):
 
     @property
     def hides(self) -> Unit:
-        """A person with all of their rows: `User(m)` says how much counts of whoever has more, not who is hidden."""
+        """A person with all of their rows: `User(m)` says how much counts of anyone with more, not who is hidden."""
         return User()
 
     @cached_property
@@ -593,7 +593,7 @@ class Sizes:
         The share is at most s exactly if sum_i p_i (lost_i - s mass_i) <= 0, p_i the people of edge i. For given C and
         s the noisy sum has a known deviation, so the test of every s makes an interval for the ratio. The upper end
         takes all edges, also those where nobody is seen. The lower one takes those that are seen: longer vectors lose a
-        larger part, so whoever is beyond them only raises the share.
+        larger part, so anyone who is beyond them only raises the share.
         """
         mass = self._mass(self.lengths)
         lost = mass * (1.0 - np.minimum(1.0, longest / self.lengths))

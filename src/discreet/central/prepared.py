@@ -121,14 +121,14 @@ def prepare_people(
 ) -> Prepared:
     """A release that hides people: counts of "users" who have an item, or of their "rows", or sums of values.
 
-    `groups` is as for `PersonVectors`; with `pairs` what is counted are so many items together, see `PersonPairs`.
+    `groups` is as for `PersonVectors`; with `pairs` what is counted are this many items together, see `PersonPairs`.
     """
     from discreet.central.person_vectors import PersonVectors
 
     if count not in ("users", "rows"):
         raise ParameterError(f"count must be 'users' or 'rows', not {count!r}")
     if count == "rows" and values is not None:
-        raise ParameterError("values are summed, or rows are counted: not both")
+        raise ParameterError("a question sums values or counts rows, not both")
     if budget.delta == 0.0:
         raise WordError(
             "finding unknown items needs {delta} > 0; give one, such as 1e-6, or count a public list of items: "
@@ -173,7 +173,7 @@ def frequency_published(mechanism: Mechanism, length: int, capacity: int, confid
 def summary_errors(mechanism: Mechanism, length: int, capacity: int, beta: float) -> tuple[float, float]:
     """(lost, error): the most by which a count falls short of its cut, and by which it lies from the truth.
 
-    For a linear sketch they hold but for a probability of beta over its seed, for the others always.
+    For a linear sketch they hold except with probability beta over its seed, for the others always.
     """
     kind, collisions = mechanism.accepts[0], mechanism.error_model.collisions
     if issubclass(kind, (MisraGries, ShardedMisraGries, UserMisraGries)):
@@ -206,8 +206,8 @@ def choose_capacity(
     """The number of counters for `k` items, and why: from public numbers only.
 
     The offset release's noise does not grow with the capacity, so more counters only cost memory, and no more than
-    there are items: 65,536, and at least 32 for each item asked for; or as many as `memory` has room for, with so many
-    sketches. With a declared length no more than there are events.
+    there are items: 65,536, and at least 32 for each item asked for; or as many as `memory` has room for, with this
+    many sketches. With a declared length no more than there are events.
 
     What is tracked beside a linear sketch: `first_capacity`. Gaussian noise on all counters grows with the root of
     their number, Chan's with their number: 8 for each item asked for and at least 256. With a declared length: about

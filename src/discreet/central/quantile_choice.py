@@ -25,9 +25,9 @@ from discreet.releases.quantile_list import QuantileRelease
 from discreet.summaries.people import each_once
 
 PARTS = 1 << 16
-"""Into so many parts a bin is divided, over which its values are spread."""
+"""Into this many parts a bin is divided, over which its values are spread."""
 CELLS = 16
-"""Cells on each side of a chosen value, of which intervals are made."""
+"""Cells on each side of a chosen value; intervals are made of them."""
 FOR_INTERVALS = 0.25
 """What intervals have of the budget."""
 _NEAR = 64  # in units of an exponent: what is farther has next to no weight
@@ -156,7 +156,7 @@ class QuantileChoice(QuantileMechanism):
         Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", 2022.
 
     Args:
-        grid: The public range and its bins, of which there may be very many.
+        grid: The public range and its bins, possibly very many.
         quantiles: The shares asked for, above 0 and below 1.
         max_rows: For `User()`: m. A person with n rows gives each of them min(1, m/n) of a vote.
         confidence: With this probability all intervals hold together.
@@ -327,7 +327,7 @@ class QuantileChoice(QuantileMechanism):
         return tuple(parts[at] for at in range(len(parts)))
 
     def boundaries(self, parts: tuple[int, ...]) -> Counts:
-        """The ends of the cells: around every chosen bin, so many on each side, each by one factor farther from it.
+        """The ends of the cells: around every chosen bin, this many on each side, each by one factor farther from it.
 
         A side ends where the range does, or half way to the next chosen bin.
         """
@@ -405,13 +405,13 @@ class QuantileChoice(QuantileMechanism):
         Some bin holds the quantile and is off by 0; each of the others is chosen with odds exp(-rate off) at most.
         """
         if len(self.quantiles) > 1:
-            raise ParameterError("the bound for any data is of one share; the intervals are of all of them")
+            raise ParameterError("the bound for any data covers one share only")
         log = math.log(self.grid.bins / probability("beta", beta))
         return log / (float(self.rate(self.root())) * self.vote)
 
 
 def _distances(most: int, cells: int) -> set[int]:
-    """At most so many distances up to the largest one, with about one ratio."""
+    """At most this many distances up to the largest one, with about one ratio."""
     if most <= cells:
         return {*range(1, most + 1)}
     return {max(at, round(most ** (at / cells))) for at in range(1, cells + 1)}

@@ -22,9 +22,9 @@ Bound = float | int | datetime.date | datetime.datetime
 """A value of a grid as it is published."""
 
 BINS = 1 << 16
-"""Into so many parts a range is divided, unless told otherwise."""
+"""Into this many parts a range is divided, unless told otherwise."""
 MOST_BINS = 1 << 20
-"""So many of them have edges that are listed."""
+"""This many of them have edges that are listed."""
 MOST_STEPS = 1 << 45
 _DAY = 86_400
 _FIRST_DAY = datetime.date(1970, 1, 1)
@@ -211,7 +211,7 @@ def grid_of(ends: tuple[Any, Any], bins: int | None = None, scale: str = "linear
     numbers = [float(end) for end in ends if isinstance(end, Real) and not isinstance(end, bool)]
     whole = [end for end in numbers if end.is_integer()]
     if len(whole) < 2:
-        raise ParameterError(f"a range on the scale 'whole' has two whole numbers, not {ends[0]!r} and {ends[1]!r}")
+        raise ParameterError(f"a range on the scale 'whole' needs two whole numbers, not {ends[0]!r} and {ends[1]!r}")
     return _divided(StepGrid(int(whole[0]), int(whole[1])), bins)
 
 
@@ -219,14 +219,14 @@ def finer(grid: Grid | StepGrid) -> Grid | StepGrid:
     """The same range in as many bins as can be listed: a choice costs no more for them. Steps are what they are."""
     if isinstance(grid, StepGrid):
         return grid
-    with suppress(ParameterError):  # a range that is too narrow for so many stays as it is
+    with suppress(ParameterError):  # a range that is too narrow for this many stays as it is
         return Grid(grid.low, grid.high, MOST_BINS, grid.scale)
     return grid
 
 
 def _of_times(ends: tuple[str, str], bins: int | None, scale: str) -> StepGrid:
     if scale == "log":
-        raise ParameterError("the scale of dates and times is 'linear', not 'log'")
+        raise ParameterError("the scale of dates and times must be 'linear', not 'log'")
     if all(len(end) == 10 for end in ends):
         days = [(datetime.date.fromisoformat(end) - _FIRST_DAY).days for end in ends]
         return _divided(StepGrid(days[0], days[1], "date"), bins)

@@ -46,7 +46,7 @@ class QuantileTree(QuantileMechanism):
 
     def __post_init__(self) -> None:
         if self.grid.bins > MOST_BINS:
-            raise ParameterError(f"a tree has at most 2**20 bins; got {self.grid.bins:,}")
+            raise ParameterError(f"a tree can have at most 2**20 bins; got {self.grid.bins:,}")
         super().__post_init__()
 
     @cached_property

@@ -62,7 +62,8 @@ class RowMoments:
     Args:
         moment: What is asked.
         groups: How many groups a public list has; 1 without groups. None: they are discovered.
-        max_items: Of counts of different values, for `User()`: at most so many values of a person, in all groups, were
+        max_items: Of counts of different values, for `User()`: at most this many values of a person, in all groups,
+        were
             counted. The upper bound is then infinite: nothing private tells what others they have.
         confidence: All intervals hold together with this probability.
     """
@@ -84,7 +85,7 @@ class RowMoments:
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
             if self.moment.kind != "count" or self.groups is None:
-                raise ParameterError("max_items is for counts of different values over a public list of groups")
+                raise ParameterError("max_items needs counts of different values over a public list of groups")
         probability("confidence", self.confidence)
         if self.groups is not None:
             whole_number("groups", self.groups, 1, 2**24)
@@ -94,9 +95,9 @@ class RowMoments:
                 "groups with {groups}"
             )
         elif self.moment.kind == "signed":
-            raise ParameterError('"signed" does not say how many rows a group has: take "sum"')
+            raise ParameterError('"signed" does not tell how many rows a group has; use "sum"')
         if self.moment.kind == "split":
-            raise ParameterError('"split" is for people')
+            raise ParameterError('"split" works with people only')
         _ = self.noise, self.threshold
 
     @property
@@ -257,7 +258,7 @@ class RowMoments:
 def lattice_noise(budget: Budget, one: int) -> Noise:
     """The noise on numbers of which a unit moves some, by `one` in l1: the smaller of both laws.
 
-    Gaussian noise of so many steps is within a relative 2^-40 of rounded continuous noise in all it is asked for
+    Gaussian noise of this many steps is within a relative 2^-40 of rounded continuous noise in all it is asked for
     (docs/privacy/people.md): sigma is that of the analytic Gaussian mechanism, for an epsilon and a delta that are less
     by more than that.
     """

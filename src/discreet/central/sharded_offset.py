@@ -82,7 +82,9 @@ class ShardedOffset(Mechanism):
     def check(self, summary: Any) -> None:
         super().check(summary)
         if summary.shards != self.shards:
-            raise ParameterError(f"made for {self.shards} shards, the summary has {summary.shards}")
+            raise ParameterError(
+                f"the mechanism was made for {self.shards} shards, but the summary has {summary.shards}"
+            )
 
     def draw(self, summary: ShardedMisraGries, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()

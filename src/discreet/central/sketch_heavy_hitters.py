@@ -134,7 +134,8 @@ class _SketchHeavyHitters(Mechanism):
 
     @cached_property
     def _margin(self) -> int:
-        """The smallest t that no noise of a cell reaches, in the direction that counts, but for its part of delta."""
+        """The smallest t that no noise of a cell reaches, in the direction that counts, except with its part of
+        delta."""
         sides = 2 if self.rule == "median" else 1
         return unreached(Noise(self.noise, self.scale), sides * self.depth * self.width, self.deltas.cells)
 
@@ -179,13 +180,15 @@ class _SketchHeavyHitters(Mechanism):
     def check(self, summary: Any) -> None:
         super().check(summary)
         if summary.tracked != self.capacity:
-            raise ParameterError(f"made for capacity {self.capacity}, the sketch tracks {summary.tracked} items")
+            raise ParameterError(
+                f"the mechanism was made for capacity {self.capacity}, but the sketch tracks {summary.tracked} items"
+            )
         for name in ("width", "depth", "max_key_bytes"):
             mine, given = getattr(self, name), getattr(summary, name)
             if mine != given:
-                raise ParameterError(f"made for {name} {mine}, the sketch has {given}")
+                raise ParameterError(f"the mechanism was made for {name} {mine}, but the sketch has {given}")
         if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than the public stream_length")
+            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
 
     def _draw(self, noise: Noise, source: RandomSource, size: int) -> Cells:
         if noise.law == "laplace":
@@ -214,7 +217,7 @@ class _SketchHeavyHitters(Mechanism):
 
     @abc.abstractmethod
     def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
-        """A private number that is at least the length, but for its part of delta."""
+        """A private number that is at least the length, except with its part of delta."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +229,10 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
         be known. Algorithm 5 of [SS] with an exact sketch while tracking, its sign and its sensitivity corrected.
     Noise: once, on every cell: discrete Laplace of scale m d/epsilon (an event changes d cells by 1), or discrete
         Gaussian for d changes of 1 (l2-sensitivity m sqrt(d)), which is less from a depth of about 5 on.
-    Threshold: with g the most that any item's estimate exceeds its frequency f, but for a part of delta over the seed,
+    Threshold: with g the most that any item's estimate exceeds its frequency f, except with a part of delta over the
+    seed,
         an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published iff the
-        noisy estimate is at least that plus t, which no noise of a cell reaches, but for another part of delta.
+        noisy estimate is at least that plus t, which no noise of a cell reaches, except with another part of delta.
         Inside both parts the output is a function of the private cells.
     Length: n is a public number, or "noisy": the cells of a row sum to n, so the private cells tell it
         at no cost. Then the cut is the published offset plus `threshold`.
@@ -253,7 +257,7 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
         return np.asarray(rows.min(axis=-1))
 
     def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
-        # sum = d n + (sum of d w noises), and the latter is more than -bound but for its part of delta.
+        # sum = d n + (sum of d w noises), and the latter is more than -bound except with its part of delta.
         bound = noise_sum_bound(self.noise, self.scale, self.depth * self.width, self.deltas.length)
         return max(0, -(-(int(cells.sum()) + bound) // self.depth))
 

@@ -52,14 +52,14 @@ class Summed(ReducedEntries):
         if not isinstance(summary, (list, tuple)):
             raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, not {type(summary).__name__}")
         if len(summary) != self.sketches:
-            raise ParameterError(f"made for {self.sketches} sketches, got {len(summary)}")
+            raise ParameterError(f"the mechanism was made for {self.sketches} sketches, but got {len(summary)}")
         for sketch in summary:
             super().check(sketch)
         names = [name for sketch in summary for name in sketch.lineage]
         if len(set(names)) < len(names):
             raise IncompatibleSummaryError(
-                "some of the sketches have counted the same events: one is a copy of another, or is given twice. An "
-                "event is protected as part of one stream"
+                "some sketches counted the same events: one is a copy of another, or was passed twice. An event "
+                "must be part of one stream only"
             )
 
     def entries(self, summary: Sequence[MisraGries]) -> RawCounts:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.summaries.people import Counts
 
 MOST_LISTED = 1 << 24
-"""So many items are published at most: every one of them gets noise and a row."""
+"""This many items are published at most: every one of them gets noise and a row."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class UniverseHistogram(Mechanism):
         as_budget(self.budget)
         object.__setattr__(self, "universe", Universe.of(self.universe))
         if self.universe.size is None or self.universe.size > MOST_LISTED:
-            raise ParameterError(f"every item is listed: the universe must have at most {MOST_LISTED:,} items")
+            raise ParameterError(f"every item is listed, so the universe can have at most {MOST_LISTED:,} items")
         if not isinstance(self.unit, Event) and self.unit != User():
             raise ParameterError(f"a histogram over a list protects dc.Event() or dc.User(); got {self.unit!r}")
         if isinstance(self.unit, User) != (self.max_items is not None):
-            raise ParameterError("max_items is needed for people, and for nobody else: so many items of each count")
+            raise ParameterError("max_items must be given for people, and only for people: it limits the items of each")
         if self.max_items is not None:
             whole_number("max_items", self.max_items)
         _ = self.noise

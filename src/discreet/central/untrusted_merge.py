@@ -34,7 +34,7 @@ def merge_releases(releases: Sequence[Release], *, parts_per_user: int = 1) -> R
     whole_number("parts_per_user", parts_per_user)
     units = {release.guarantee.unit for release in releases}
     if len(units) > 1 or len({release.guarantee.rho is None for release in releases}) > 1:
-        raise IncompatibleSummaryError("the releases promise different things: another unit or kind of budget")
+        raise IncompatibleSummaryError("the releases have different units or kinds of budget and cannot be merged")
     total: Counter[Any] = Counter()
     for release in releases:
         total.update(dict(zip(release.items, release.counts.tolist(), strict=True)))

@@ -70,6 +70,6 @@ class UserSketch(CommonNoise):
         assert isinstance(self.unit, User)
         if summary.max_items_per_user != self.unit.max_items:
             raise IncompatibleSummaryError(
-                f"the unit is a user of at most {self.unit.max_items} items, the summary takes users of at most "
-                f"{summary.max_items_per_user}"
+                f"the unit allows {self.unit.max_items} items per user, but the summary allows "
+                f"{summary.max_items_per_user}; make them equal"
             )

@@ -22,6 +22,7 @@ from discreet.cli.interrupts import (
     what_happened,
 )
 from discreet.cli.output import drop_standard_output, note
+from discreet.errors import nearest
 from discreet.storage import NO_ROOM, AtomicFile
 
 __all__ = ["app", "main"]
@@ -81,7 +82,7 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            raise click.UsageError(f"no command named {cmd_name!r}{nearest(cmd_name, _COMMANDS)}", ctx)
         if cmd_name in _WITHOUT_MATRICES:
             # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -162,7 +163,7 @@ def _run() -> int:
     except errors.DiscreetError as error:
         return _fail(1, str(error))
     except BrokenPipeError:
-        # Whoever read our output has stopped.
+        # Anyone who read our output has stopped.
         drop_standard_output()
         return 0
     except OSError as error:

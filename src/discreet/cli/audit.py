@@ -66,10 +66,10 @@ def audit(
         raise ParameterError("--column and --data need --canaries, which tests a command of yours")
     if corrections:
         if words or report is not None or full:
-            raise ParameterError("--corrections takes no mechanisms, no --full and no --report")
+            raise ParameterError("--corrections cannot be combined with mechanisms, --full or --report")
         return _show_corrections(as_json)
     if report is not None and report.suffix not in (".md", ".html"):
-        raise ParameterError(f"a report is a .md or .html file, not {report.name!r}")
+        raise ParameterError(f"the report must be a .md or .html file, not {report.name!r}")
     from discreet_audit.core import AuditReport, run
     from discreet_audit.render import HEADINGS, html_report, markdown_report, summary_rows
 

@@ -62,13 +62,13 @@ def explain(
         print("\n".join(previewed(command[0], command[1:])))
         return
     if sheet and registry:
-        raise ParameterError("give either --sheet or --registry")
+        raise ParameterError("--sheet and --registry cannot be combined; give one of them")
     if (data or period) and not (sheet or registry):
-        raise ParameterError("--data and --period go with --sheet or --registry")
+        raise ParameterError("--data and --period need --sheet or --registry")
     if (ledger or account) and not sheet:
-        raise ParameterError("--ledger and --account go with --sheet")
+        raise ParameterError("--ledger and --account need --sheet")
     if (ledger is None) != (account is None):
-        raise ParameterError("--ledger and --account go together")
+        raise ParameterError("--ledger and --account must be given together")
     told = _read(release)
     try:
         if sheet:

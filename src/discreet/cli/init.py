@@ -13,7 +13,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Argument, choice, option, takes
 from discreet.cli.output import note, table_width
-from discreet.errors import DataError, ParameterError
+from discreet.errors import DataError, ParameterError, nearest
 
 __all__ = ["init"]
 
@@ -62,7 +62,7 @@ def init(
     """
     names = _columns(data)
     if output is not None and Path(output).exists():
-        raise ParameterError(f"{output} exists; remove it, or give another name")
+        raise ParameterError(f"{output} already exists; remove it, or choose another name")
     if sys.stdin.isatty():
         _show(data, names)
     question = question or _ask("question", "What do you want to publish?", choices=_ASKED, usual="top")
@@ -112,8 +112,8 @@ def _columns(data: str) -> list[str]:
     names = column_names(data)
     if names is None:
         raise DataError(
-            f"{data} names no columns: give a file with a header line, a log, Parquet or Arrow. Lines of text and of "
-            "JSON are read by `discreet top` as they are"
+            f"{data} has no column names; give a file with a header line, a web log, Parquet or Arrow. "
+            "For lines of text or JSON, use `discreet top` directly"
         )
     return names
 
@@ -122,16 +122,14 @@ def _of(names: list[str], option: str, given: str) -> str | None:
     if given == "none" and given not in names and option != "column":
         return None
     if given not in names:
-        from discreet.questions.report import nearest
-
-        raise ParameterError(f"there is no column {given!r}{nearest(given, names)}")
+        raise ParameterError(f"no column named {given!r}{nearest(given, names)}")
     return given
 
 
 def _ask(option: str, text: str, usual: str | None = None, choices: Any = None) -> str:
     """Ask at a terminal; elsewhere the option is needed."""
     if not sys.stdin.isatty():
-        raise ParameterError(f"--{option} is missing: give it, or run this at a terminal, where it is asked for")
+        raise ParameterError(f"--{option} is missing; give it, or run this in a terminal to be asked for it")
     if choices is not None:
         for name in choices:
             click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
@@ -140,7 +138,7 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None) 
 
 
 def _show(data: str, names: list[str]) -> None:
-    """The columns, and their first values, for whoever has the data anyway."""
+    """The columns, and their first values, for anyone who has the data anyway."""
     from itertools import islice
 
     from discreet.events.files import Files

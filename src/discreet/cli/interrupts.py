@@ -100,7 +100,7 @@ def no_more_interrupts() -> None:
 
 
 def what_happened() -> str:
-    """What to tell whoever interrupted."""
+    """What to tell anyone who interrupted."""
     return f"interrupted: {_done or 'nothing was released and nothing was charged'}"
 
 
@@ -123,8 +123,8 @@ def uninterrupted(done: str = "what was charged was released", *, last: bool = F
     """These signals wait in here: between the charge and the output there is no good moment to stop.
 
     One that came before and has not arrived yet stops here. A command that goes on asks `stop_if_interrupted`
-    afterwards, and `done` is what to tell whoever interrupts it then. One whose `last` act this is goes through to its
-    end: an exit code that says "interrupted" would be taken for nothing released, and be paid for once more.
+    afterwards, and `done` is what to tell anyone who interrupts it then. One whose `last` act this is goes through to
+    its end: an exit code that says "interrupted" would be taken for nothing released, and be paid for once more.
     """
     global _done
     before = {number: signal.getsignal(number) for number in _SIGNALS}

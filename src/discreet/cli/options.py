@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, nearest
 from discreet.questions.words import words_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def said(question: type, given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(values, tuple) and not each.kind.several:
             if len(values) > 1:
                 option = each.option or each.name.replace("_", "-")
-                raise ParameterError(f"--{option} is given more than once, and this command takes one")
+                raise ParameterError(f"--{option} was given more than once; this command takes one")
             values = values[0] if values else None
         if values is not None and values != ():
             words[each.name] = values
@@ -130,6 +130,12 @@ def choice(*values: str) -> click.Choice[str]:
 
 class Group(click.Group):
     """Commands in the order in which they are defined."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            raise click.UsageError(f"no command named {cmd_name!r}{nearest(cmd_name, self.commands)}", ctx)
+        return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -258,7 +264,9 @@ class Source:
     def column(self) -> str | None:
         """The column of the items, for commands that know one."""
         if len(self.columns) > 1:
-            raise ParameterError("--column is given more than once, and this command takes one; `discreet top` several")
+            raise ParameterError(
+                "--column was given more than once; this command takes one (`discreet top` takes several)"
+            )
         return self.columns[0] if self.columns else None
 
     def open(self, files: tuple[str, ...], joint: bool = False) -> FileRows:
@@ -342,7 +350,7 @@ ENCODING = option(
 )
 
 
-WHERE = option("--where", "Only rows of which this is true, in SQL: \"status = 404 and path like '/shop/%'\".")
+WHERE = option("--where", 'Use only rows where this is true, in SQL: "status = 404".')
 
 
 WHOLE = flag(
@@ -355,7 +363,7 @@ WHOLE = flag(
 ENDPOINT = option(
     "--endpoint", "Where s3://, gs:// and abfs:// are, if not at their usual place: a URL.", metavar="URL"
 )
-SQL = option("--sql", "Read the result of a query, of which each row comes from one row of the input.", metavar="SQL")
+SQL = option("--sql", "Read the result of an SQL query; each of its rows must come from one input row.", metavar="SQL")
 READING = {"format": INPUT_FORMAT, **{str(each.name): each for each in (*CELLS, ENCODING, ENDPOINT, SQL, WHOLE)}}
 """How the files of a question are read, by the arguments of `questions.data.read`."""
 
@@ -429,12 +437,12 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
 
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise ParameterError("give either --rho, or --epsilon and --delta")
+            raise ParameterError("--rho cannot be combined with --epsilon or --delta; give one or the other")
         budget = Budget.zcdp(rho)
     elif epsilon is None:
         raise ParameterError(
-            "a budget is needed: --epsilon (and --delta), or --rho. Smaller epsilon is stronger; 1 is a common limit; "
-            "delta is the chance that the promise fails, keep it far below 1 / people"
+            "no budget given; add --epsilon (and --delta), or --rho. A smaller epsilon is stronger; 1 is a common "
+            "choice. Delta is the chance that the promise fails; keep it far below 1 / people"
         )
     else:
         budget = Budget(epsilon, delta or 0.0)
@@ -487,7 +495,7 @@ class _ByAccount(Paying):
 def paying_of(ledger: Path | str | None, account: str | None, charge_id: str | None = None) -> Paying:
     """Who pays, as the options say."""
     if (ledger is None) != (account is None):
-        raise ParameterError("--ledger and --account go together")
+        raise ParameterError("--ledger and --account must be given together")
     if ledger is None and charge_id is not None:
         raise ParameterError("--charge-id needs --ledger and --account")
     return Paying() if ledger is None or account is None else _ByAccount(ledger, account, charge_id)

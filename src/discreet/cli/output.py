@@ -120,7 +120,7 @@ def write_standard_output(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        raise  # whoever reads has had enough, which is no error
+        raise  # anyone who reads has had enough, which is no error
     except OSError as error:
         drop_standard_output()
         raise write_error("standard output", error) from error
@@ -140,9 +140,15 @@ def refuse_same_file(option: str, path: Path | Url, others: Iterable[str | os.Pa
     for other in others:
         with suppress(OSError):
             if path == other:
-                raise ParameterError(f"{option} {str(path)!r} is a file that this command reads or keeps")
+                raise ParameterError(
+                    f"{option} {str(path)!r} would overwrite a file that this command reads or "
+                    f"keeps; choose another name"
+                )
             if path.is_file() and os.path.samefile(path, other):
-                raise ParameterError(f"{option} {str(path)!r} is a file that this command reads or keeps")
+                raise ParameterError(
+                    f"{option} {str(path)!r} would overwrite a file that this command reads or "
+                    f"keeps; choose another name"
+                )
 
 
 def drop_standard_output() -> None:

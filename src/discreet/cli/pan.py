@@ -178,7 +178,7 @@ def _run(
 
         asked["universe"] = universe_written(asked["universe"], empty_lines=False)
     if state is None and release:
-        raise ParameterError("--release is for --state; without a state an estimate is always printed")
+        raise ParameterError("--release needs --state; without a state the estimate is always printed")
     if state is None and not files:
         raise ParameterError("give files to read ('-' is standard input), or --state")
 
@@ -221,12 +221,12 @@ def _run(
 
 def _check_start(kind: PanCommand, asked: dict[str, Any], publishes: bool) -> None:
     if kind.sampled and "universe" not in asked:
-        raise ParameterError("--universe is needed to start: N, A:B or a file with one element a line")
+        raise ParameterError("--universe is missing; give N, A:B or a file with one element per line")
     for name in ("epsilon", *kind.needed):
         if name not in asked:
-            raise ParameterError(f"--{name.replace('_', '-')} is needed to start")
+            raise ParameterError(f"--{name.replace('_', '-')} is missing; the first run needs it")
     if publishes and kind.asked and kind.asked[0] not in asked:
-        raise ParameterError(f"--{kind.asked[0]} is needed for a release")
+        raise ParameterError(f"--{kind.asked[0]} is missing; a release needs it")
 
 
 def _estimator(
@@ -236,14 +236,14 @@ def _estimator(
     estimator = getattr(import_module(kind.package), kind.estimator)
     if data is not None:
         if paying.given_id is not None:
-            raise ParameterError("--charge-id names the charge that begins a state: leave it out")
+            raise ParameterError("this state has been charged already; leave --charge-id out")
         made = estimator.from_bytes(data)
         if "universe" in asked:
             asked["universe"] = asked["universe"].outline()
         stored = {**made.options, "epsilon": made.options["budget"].epsilon, **made.parameters}
         for name, value in asked.items():
             if value != stored[name]:
-                raise ParameterError(f"the state was made with another --{name.replace('_', '-')}; leave it out")
+                raise ParameterError(f"the state was made with a different --{name.replace('_', '-')}; leave it out")
         if kind.asked:
             made.question(**question)  # before anything is read
         # Only now: a ledger that did not pay for the state is charged.

@@ -39,9 +39,9 @@ def votes_and_vectors(
     from discreet.events.literals import vectors_written, votes_written
 
     if votes and source.where is not None:
-        raise ParameterError("--where and --sql are for rows of one kind: read votes and vectors by two commands")
+        raise ParameterError("--where and --sql need rows of one kind; read votes and vectors with two commands")
     if "-" in votes and "-" in files:
-        raise ParameterError("standard input has votes or vectors: give the others as files")
+        raise ParameterError("standard input can hold votes or vectors, not both; give the other as files")
     read_votes, read_vectors = (_texts(source, names, peek) if names else () for names in (votes, files))
 
     def feed(counter: InnerProductCounter) -> None:
@@ -70,7 +70,7 @@ def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[
         for batch in chain(first, read):
             rows = batch.column("item").to_pylist()
             if not all(isinstance(row, str) for row in rows):
-                raise DataError("votes and vectors are read as text, and the column has another type")
+                raise DataError("votes and vectors must be text; the column has another type")
             yield rows
         if stream.bad_rows:
             remark(f"{stream.bad_rows:,} rows could not be read and count as zeros (not private: for your eyes alone)")

@@ -79,12 +79,12 @@ def make_round(
     from discreet.multiparty._base import known_protocol
 
     if (alphabet is None) != (max_length is None):
-        raise ParameterError("--alphabet and --max-length go together")
+        raise ParameterError("--alphabet and --max-length must be given together")
     if not levels and (alphabet is not None or branching is not None):
-        raise ParameterError("--alphabet and --branching are for --levels")
+        raise ParameterError("--alphabet and --branching need --levels")
     streams = protocol in ("Stream", "HierarchicalStream")
     if len(universe) > 1 and (streams or not levels):
-        raise ParameterError("--universe several times is for --levels of a round: a dimension each")
+        raise ParameterError("only --levels of a round takes --universe more than once, one per dimension")
     if bool(universe) == (alphabet is not None):
         raise ParameterError("give --universe, or --alphabet and --max-length")
     items: Any = [*map(universe_written, universe)] if universe else [Strings(alphabet or "", max_length or 0)]
@@ -100,7 +100,7 @@ def make_round(
         else:
             made = Hierarchy(round_id, budget, items[0], protocol, branching, given)
     except TypeError:
-        raise ParameterError(f"an --option is not a parameter of {protocol}") from None
+        raise ParameterError(f"an --option names no parameter of {protocol}") from None
     with AtomicFile(output) as file:
         file.write((json.dumps(made.to_dict(), indent=2) + "\n").encode())
 
@@ -108,7 +108,7 @@ def make_round(
 def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ParameterError(f"an --option is NAME=VALUE, not {text!r}")
+        raise ParameterError(f"--option must be NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -139,11 +139,11 @@ def plan_round(
     from discreet.multiparty import plan, plan_stream
 
     if (total is None) == (steps is None):
-        raise ParameterError("give --total (of a round), or --steps (of a stream)")
+        raise ParameterError("give --total for a round, or --steps for a stream")
     if window and steps is None:
-        raise ParameterError("--window is for streams, with --steps")
+        raise ParameterError("--window needs --steps; only streams have a window")
     if branching is not None and not levels:
-        raise ParameterError("--branching is for --levels")
+        raise ParameterError("--branching needs --levels")
     if levels:
         given["branching"] = 16 if branching is None else branching
     if steps is not None:
@@ -209,20 +209,20 @@ def encode(
 
     is_stream, payer = isinstance(protocol, BlockStream), paying.payer
     if not is_stream and (state is not None or until is not None or resend):
-        raise ParameterError("--state, --until and --resend are for streams")
+        raise ParameterError("--state, --until and --resend work with streams only")
     if not is_stream and not files:
         raise ParameterError("give files to read; '-' is standard input")
     if is_stream and source.nulls == "skip":
         raise ParameterError(
-            "a row of a stream is a step, and leaving one out would move all that follow: --nulls skip is not for "
-            "streams. Steps at the end at which nothing arrived are told with --until"
+            "--nulls skip cannot be used with streams: each row is a step, and leaving one out would shift the "
+            "rest. For empty steps at the end, give --until"
         )
     if resend and (files or until is not None):
-        raise ParameterError("--resend takes no files and no --until")
+        raise ParameterError("--resend cannot be combined with files or --until")
     if output.exists() and not resend:
         raise ParameterError(
-            f"the output {str(output)!r} exists; if it is this party's message, send it: another one would spend the "
-            "budget again, and of a stream it would be lost"
+            f"the output {str(output)!r} already exists. If it is this party's message, send it: making another "
+            "would spend the budget again, and a stream would lose this one"
         )
 
     def items() -> Any:
@@ -237,7 +237,7 @@ def encode(
             with uninterrupted(last=True):
                 file.write(message := protocol.party(number).encode(read, nulls=source.nulls, ledger=payer))
         elif state is None or number is None:
-            raise ParameterError("a stream needs --party, and --state, where the party goes on from")
+            raise ParameterError("a stream needs --party and --state (the file that it continues from)")
         else:
             if resend:
                 told = last_message(protocol, number, state, ledger=payer)
@@ -269,7 +269,7 @@ _limits = options.gathers(
     lambda **given: {name: value for name, value in given.items() if value is not None},
     option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
     option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
-    option("--minimum-reports", "Show nothing before so many parties (of local protocols: reports) were heard.", int),
+    option("--minimum-reports", "Show nothing before this many parties (of local protocols: reports) were heard.", int),
 )
 
 
@@ -282,7 +282,7 @@ def _questions(
 
     bounds = [text.split(":", 1) for text in ranges]
     if any(len(ends) < 2 for ends in bounds):
-        raise ParameterError("a --range is LOW:HIGH")
+        raise ParameterError("--range must be LOW:HIGH")
     read = partial(item_written, universe=protocol.universe)
     listed = [*item, *(lines_of(items) if items is not None else [])]
     asked = Questions(tuple(map(read, listed)), ranges=tuple((read(low), read(high)) for low, high in bounds), **more)

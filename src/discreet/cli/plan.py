@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     flag("--questions", "What counts, sums, means, histograms and quantiles would be off by, with the budget alone."),
     option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
     flag("--published", "Show the papers' own mechanisms and their baselines, too."),
-    option("--max-items", "Protect users with so many items instead of events.", int),
+    option("--max-items", "Protect users with this many items instead of events.", int),
     options.confidence("Errors hold with this probability."),
 )
 @options.text_format()
@@ -59,25 +59,25 @@ def plan(
     import discreet
 
     if published and (questions or people is not None):
-        raise ParameterError("--published compares mechanisms for rows: give it with --length")
+        raise ParameterError("--published needs --length: it compares mechanisms for rows")
     if questions:
         if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
-            raise ParameterError("--questions goes with the budget, --listed and --max-items alone")
+            raise ParameterError("--questions can only be combined with the budget, --listed and --max-items")
         asked = discreet.plan_questions(budget, listed=listed or 100, max_items=max_items or 1, confidence=confidence)
         print(json.dumps(asked.to_dict()) if as_json else asked)
         return
     if listed is not None:
-        raise ParameterError("--listed goes with --questions")
+        raise ParameterError("--listed needs --questions")
     if people is not None:
         if length is not None or files or any(one is not None for one in (capacity, memory, max_items)):
-            raise ParameterError("--people goes with the budget, -k and --items-per-person alone")
+            raise ParameterError("--people can only be combined with the budget, -k and --items-per-person")
         for_people = discreet.plan_people(people, budget, k, items_per_person, confidence)
         print(json.dumps(for_people.to_dict()) if as_json else for_people)
         return
     if items_per_person is not None:
-        raise ParameterError("--items-per-person goes with --people")
+        raise ParameterError("--items-per-person needs --people")
     if (length is None) == (not files):
-        raise ParameterError("give either --length or --people, or files to count")
+        raise ParameterError("give one of --length, --people, or files to count")
     unit = None if max_items is None else discreet.User(max_items)
     if length is None:
         length = sum(batch.num_rows for batch in batches(source.open(files)))

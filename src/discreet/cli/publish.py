@@ -57,7 +57,7 @@ class Place:
         if format is None:
             format = by_ending(self.output, self.endings, "--output") if self.output is not None else "table"
         if format == "parquet" and self.output is None and sys.stdout.isatty():
-            raise ParameterError("Parquet is not for a terminal: give --output")
+            raise ParameterError("Parquet cannot be printed; give --output")
         return format
 
     def with_confidence(self, confidence: float) -> Place:
@@ -79,8 +79,8 @@ class Place:
         """Refuse what lists have, and numbers have not."""
         if self.written_as == "parquet" or self.plot is not None:
             raise ParameterError(
-                "--format parquet and --plot need a list of items, or of groups (--by, --every): a number, quantiles "
-                "and a report are written as a table, '.json' or '.csv'"
+                "--format parquet and --plot need a list of items or groups (--by, --every). Write a number, "
+                "quantiles or a report as a table, '.json' or '.csv'"
             )
 
     def check(self, kept: Callable[[], Iterable[str | Path | None]]) -> None:
@@ -194,15 +194,15 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
     kind = kind_of_answer(payload)
     if kind not in ("histogram", "estimate", "quantiles", "groups", "report"):
         raise ParameterError(
-            f"charge {charge.charge_id!r} paid for no single release: a stream, a state or a message. `discreet ledger "
-            "export` has what it published"
+            f"charge {charge.charge_id!r} did not pay for a single release but for a stream, a state or a message. See "
+            "what it published with `discreet ledger export`"
         )
     if kind == "estimate":  # its interval was made with the confidence that was asked for
         place = place.with_confidence(charge.details.get("question", {}).get("confidence", place.confidence))
     if kind not in ("histogram", "groups"):
         place.refuse_pictures()
     if kind == "report" and place.written_as == "csv" and place.output is None:
-        raise ParameterError("csv of a report has a file for every question: give --output")
+        raise ParameterError("CSV writes one file per question; give --output")
     answer = with_payment(answer_of(payload), "replayed")
     publish(place, options.Paying(), Budget.from_dict(charge.details["budget"]), lambda _: answer)
 
@@ -254,7 +254,7 @@ def _picture(path: Path | Url) -> AtomicFile | StoredFile:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise DiscreetError("plots need matplotlib: install discreet[plot]")
+        raise DiscreetError("plots need matplotlib; install it with pip install 'discreet[plot]'")
     return _file_at(path)
 
 

@@ -6,7 +6,6 @@ are read, what it costs, who pays, where the answer goes.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -145,6 +144,8 @@ def _run(
 
 def _of_top(release: Release, question: Any) -> list[str]:
     """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
+    from discreet.releases.formats import needed
+
     told, unit = [], release.guarantee.unit
     if release.counted != "events" and isinstance(unit, User) and unit.max_items is not None:
         told.append(f"People with more than {unit.max_items} items are hidden, too.")
@@ -157,12 +158,5 @@ def _of_top(release: Release, question: Any) -> list[str]:
     if listed < (1 if release.by else question.k):  # of groups, some always have fewer
         what = {None: "item", 2: "pair", 3: "triple"}[question.pairs]
         some = f"{listed} of at most {question.k} {what}s are listed" if listed else f"No {what} passed the threshold"
-        cut = math.ceil(release.threshold or 0)
-        if release.counted == "events":
-            needed = f"an item needs about {cut:,} rows{' more than the offset' if release.offset is not None else ''}"
-        else:
-            many = math.ceil(math.sqrt(50) * (release.threshold or 0))
-            which = "an item" if question.pairs is None else "each of its items"
-            needed = f"{which} needs about {cut:,} people who have nothing else, {many:,} if each of them has 50 items"
-        told.append(f"{some}: {needed}, and twice the epsilon about half of that.")
+        told.append(f"{some}: {needed(release)}.")
     return told

@@ -59,7 +59,9 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
     named = how.pop("files", ())
     paths = files or ((named,) if isinstance(named, str) else tuple(named))
     if not paths and "sql" not in how:
-        raise ParameterError('name the files to read: [data] with files = "access.log", or behind the report')
+        raise ParameterError(
+            'no files to read; name them in the report ([data], files = "access.log"), or after it on the command line'
+        )
     if "endpoint" in how:
         place = place.at(how["endpoint"])
     data = read(*paths, watch=_first_watched(), **how)
@@ -67,7 +69,7 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
         _show(asked, data)
         return
     if place.written_as == "csv" and place.output is None:
-        raise ParameterError("csv has a file for every question: give --output, such as report.csv")
+        raise ParameterError("CSV writes one file per question; give --output, such as report.csv")
     place.check(lambda: [*data.kept(), paying.ledger, definition])
     publish_answer(asked, data, asked.budget, place, paying)
 

@@ -41,7 +41,7 @@ def _need_extra() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ParameterError(
-            f"the service needs more packages: pip install 'discreet[service]' ({error.name})"
+            f"the service needs more packages; install them with pip install 'discreet[service]' ({error.name})"
         ) from None
 
 
@@ -54,7 +54,7 @@ def _need_extra() -> None:
     option("--tls-cert", "A certificate, PEM.", options.PATH),
     option("--tls-key", "Its private key, PEM.", options.PATH),
     _LEDGER,
-    flag("--take-over", "Take the streams over: whoever published them before is refused from now on."),
+    flag("--take-over", "Take the streams over: anyone who published them before is refused from now on."),
     option("--log", "How lines of the log are written.", choice("text", "json"), default="text"),
 )
 def run(
@@ -71,7 +71,7 @@ def run(
     """Take events and publish, until SIGTERM or Ctrl-C."""
     _need_extra()
     if (tls_cert is None) != (tls_key is None):
-        raise ParameterError("--tls-cert and --tls-key go together")
+        raise ParameterError("--tls-cert and --tls-key must be given together")
     for path in (tls_cert, tls_key):
         if path is not None and not path.is_file():
             raise ParameterError(f"there is no file {str(path)!r}")
@@ -219,7 +219,7 @@ def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
 def restore(source: Path, data: Path, ledger_too: bool) -> None:
     """Put a backup into a new folder.
 
-    Then start it with `service run --take-over` and the ledger that was in use. A stream of which more was published
+    Then start it with `service run --take-over` and the ledger that was in use. A stream with more published
     than the backup has is refused. With --ledger-too what was published and charged since the backup is forgotten.
     """
     _need_extra()

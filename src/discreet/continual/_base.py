@@ -36,7 +36,7 @@ class Continual(abc.ABC):
     """A release at every tick of a horizon, paid for once.
 
     Privacy over all ticks together: everything published from the first tick to the last differs little, in law,
-    between two streams of which one has one event more, or all rows of one person where `unit` is that.
+    between two streams, one with one event more, or all rows of one person where `unit` is that.
     """
 
     family: ClassVar[int]  # of its states
@@ -77,8 +77,8 @@ class Continual(abc.ABC):
     def limit_to(self, spans: Calendar, period: str) -> None:
         """Say that all rows will be of one span, such as a day, by its name; before anything is charged.
 
-        Whoever gives rows keeps that promise. Then what a person does in that span is hidden, and the charge is about
-        this span alone (docs/privacy/continual.md, "A run a day").
+        Anyone who gives rows keeps that promise. Then what a person does in that span is hidden, and the charge is
+        about this span alone (docs/privacy/continual.md, "A run a day").
         """
         assert isinstance(self.unit, (Event, User))
         self.unit = dataclasses.replace(self.unit, per=spans.text, zone=spans.zone)
@@ -127,7 +127,7 @@ class Continual(abc.ABC):
             if tick != self.tick + 1:
                 raise ParameterError(f"tick must be {self.tick} (published) or {self.tick + 1} (next), not {tick}")
         if self.horizon is not None and self.tick >= self.horizon:
-            raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new one needs a new budget")
+            raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new horizon needs a new budget")
         return False
 
     # ---- what an audit looks at (`discreet.continual.anatomy`) ------------------------------------------------------
@@ -223,10 +223,10 @@ class Continual(abc.ABC):
     def _resume(self, restored: bool) -> None:
         """Check a state that was read against the ledger; a second run begins here, if that is what is wanted."""
         if self._ledger is not None and self._seeded:
-            raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
+            raise ParameterError("ledger cannot be combined with a state from a seeded source, which is not private")
         if self._ledger is None:
             if restored:
-                raise ParameterError("a restored state pays for a second run: give the ledger's account")
+                raise ParameterError("a restored state pays for a second run; give the ledger's account")
             self._steps.check_ledger(None)
             return
         try:

@@ -46,8 +46,8 @@ class Doubling(Factor):
     Its sigma is the noise of a single release of the same rho, of which both parts make their own.
 
     Args:
-        make: The factor for so many ticks that may spend this share of rho.
-        part: The sigma of such a factor, from its share and the sigma of a single release.
+        make: The factor for this many ticks that may spend this share of rho.
+        part: The sigma of the factor, from its share and the sigma of a single release.
     """
 
     name = "doubling"

@@ -81,7 +81,7 @@ def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | No
         _refuse_nulls(each)
         return list(map(item_of, each)), None, None
     if not all(grouped):
-        raise DataError("some events are sets of items and some are items; put an event of one item in a list, too")
+        raise DataError("some events are sets and some are single items; put single items in lists, too")
     items: list[Item | None] = []
     parents: list[int] = []
     places: list[int] = []
@@ -110,7 +110,7 @@ def weighted_counts(
     items, parents, places = _flattened(events)
     amounts = _amounts(weights, heaviest, parents is not None)
     if places is None and len(amounts) != len(items):
-        raise DataError("weights and events must have one length")
+        raise DataError("weights and events must have the same length")
     if places is not None:
         if _sizes(weights) != _sizes(events):
             raise DataError("weights must have one number for each item of an event")
@@ -137,7 +137,7 @@ def _held(given: Any, role: str) -> Any:
         return column
     each = listed(column, role)
     if any(isinstance(value, set | frozenset) for value in each):
-        raise DataError("items and their weights go together by their order, which a Python set lacks: give lists")
+        raise DataError("items and weights are matched by order, which a Python set lacks; pass lists")
     return [list(row_items(value) or []) if is_several(value) else value for value in each]
 
 
@@ -157,7 +157,7 @@ def _amounts(weights: Any, heaviest: int, nested: bool) -> Integers:
     values = _values(weights)
     if nested:
         if not all(isinstance(row, list) for row in values):
-            raise DataError("events are sets of items: weights must be a list for each of them")
+            raise DataError("events are sets of items, so weights must be a list per event")
         values = [weight for row in values for weight in row]
     if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
         raise DataError("weights must be whole numbers")

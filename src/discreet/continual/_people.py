@@ -1,4 +1,4 @@
-"""Whose rows count: a person once an item in the whole horizon, and for at most so many items. NOT private.
+"""Whose rows count: a person once an item in the whole horizon, and for at most this many items. NOT private.
 
 What counts of a person depends on that person's rows alone: the first `most` different items that they bring, each
 at the tick at which it came first. So all rows of one person more or less change at most `most` counts, each by 1, at
@@ -56,7 +56,7 @@ class ValuesSeen:
         if not is_arrow(prepared) and not isinstance(prepared, np.ndarray):
             prepared = listed(prepared, self._role)
             if not skip and any(value is None for value in prepared):
-                raise DataError(f'the {self._role} have nulls; nulls="skip" leaves those rows out')
+                raise DataError(f'the {self._role} have nulls; pass nulls="skip" to leave those rows out')
             # The native reader drops objects that cannot be items; here each row must keep its place.
             skip, prepared = True, [None if value is None else item_of(value) for value in prepared]
         try:
@@ -109,7 +109,7 @@ class PeopleSeen:
         rows = np.flatnonzero((people >= 0) & (items >= 0))
         rows = rows[room[people[rows]] > 0]
         if items.max(initial=0) >= _MOST_ITEMS:
-            raise DataError(f"people over time have at most 2**{_ITEM_BITS} different items")
+            raise DataError(f"people over time can have at most 2**{_ITEM_BITS} different items")
         pairs, first = np.unique(people[rows] << _ITEM_BITS | items[rows], return_index=True)
         new = ~_within(self._pairs, pairs)
         pairs, first = pairs[new], first[new]

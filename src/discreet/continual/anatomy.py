@@ -18,7 +18,8 @@ publishes a node, once, and `levels`, the nodes that one event is in. `not_priva
 
 `HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`, or, where
 its item is public, in one of the counters of `HeavyHitters.discovered`; `HeavyHitters.take` decides which.
-`HeavyHitters.plan` has the levels, the noise and the cut of the nodes of so many ticks, and `new_sketches` begins them.
+`HeavyHitters.plan` has the levels, the noise and the cut of the nodes of this many ticks, and `new_sketches` begins
+them.
 
 Without a horizon epoch e has the ticks from 2^e on, and there are `EPOCHS` of them. Factors are `Doubling`: `noises`
 has what hides an event of an epoch, `tick_share` what a tick may spend on hidden items. Trees are `Restarted`: `make`

@@ -53,8 +53,8 @@ class Counter(Continual):
         base: The base of the tree; by default the best by equation (3) of [CO].
         size: The number of counters; None for one, whose steps take and return an int.
         max_items_per_event: How many of the counters one event may count for.
-        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
-        ledger: Who pays: the whole horizon at once, before the first tick.
+        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
+        state. ledger: Who pays: the whole horizon at once, before the first tick.
         charge_id: A name for the charge.
         source: For tests and audits. A seeded source makes the releases not private.
     """
@@ -105,7 +105,7 @@ class Counter(Continual):
         return Doubling(self.factor_for, part), Fraction(1)  # the parts have their own
 
     def factor_for(self, horizon: int, share: float) -> Factor:
-        """The factorisation of so many ticks for this share of rho."""
+        """The factorisation of this many ticks for this share of rho."""
         method, base = self._asked
         return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
 
@@ -142,7 +142,8 @@ class Counter(Continual):
         ignored: there is no second noise for it. Only the latest tick is kept.
 
         With a ledger the tick is registered there before it is returned, and a state from before is refused from then
-        on. `save` is called in between, with the release: whoever writes `to_bytes()` to disk there never loses a tick.
+        on. `save` is called in between, with the release: anyone who writes `to_bytes()` to disk there never loses a
+        tick.
         """
         if self._is_repeated(tick):
             return self.last
@@ -202,8 +203,8 @@ class Counter(Continual):
             run, old = self._past[since]
         else:
             raise ParameterError(
-                f"tick {since} is not remembered: give what was published then, before=..., or make the counter with "
-                "remember=N to have the last N ticks at hand"
+                f"tick {since} is not remembered: pass what was published then (before=...), or make the counter "
+                "with remember=N to keep the last N ticks"
             )
         to = replace(self.over_time(self.tick), run=self._run_of_last)
         around = reach_of_increase(to, replace(self.over_time(since), run=run), beta, self.size or 1)
@@ -254,7 +255,7 @@ class Counter(Continual):
         if given.dtype.kind not in "iu" or given.shape != shape:
             raise DataError(f"a tick takes {'a whole number' if self.size is None else f'{self.size} whole numbers'}")
         if given.size and max(abs(int(given.max())), abs(int(given.min()))) > _MOST_PER_TICK:
-            raise DataError("a tick counts at most 2**53 events")
+            raise DataError("a tick can count at most 2**53 events")
         return np.atleast_1d(given).astype(np.int64)
 
     def _state(self) -> State:

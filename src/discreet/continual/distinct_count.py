@@ -26,7 +26,7 @@ class DistinctCount(Counter):
     Unit: one person, with all of their rows, however many and at whatever ticks.
     Guarantee: rho-zCDP for all ticks together, or the (epsilon, delta) that it converts to.
     Noise: that of `Counter`. A person adds 1 at the tick of their first row and nothing later: one event of a running
-        total, of which every person has one, whatever the others do.
+        total, and every person has one, whatever the others do.
     Error: `error(t)` is the standard deviation at tick t.
     State: it holds the id of everybody who came, as it is: hashes that collide would let one person decide whether
         another counts. 3 bytes and the id a person.

@@ -103,14 +103,14 @@ class HeavyHitters(ListedOverTime):
             noise grows with them.
         memory: A size such as "1GB" that decides the counters of all sketches together, in place of `capacity`, for
             items of 32 bytes.
-        window: Count only the last so many ticks.
+        window: Count only the last ticks, this many of them.
         mechanism: "discover", or "offset" with a window (and where epsilon is above 20), or "chan" for the baseline.
         base: The base of the tree; by default four levels of nodes for "discover", and else the base with the least
             noise at the worst tick.
         every: Of "discover": the ticks after which items are looked for; by default a 64th of the horizon. The rarer,
             the fewer events an item needs.
-        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
-        ledger, charge_id, source: As for `Counter`.
+        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
+        state. ledger, charge_id, source: As for `Counter`.
     """
 
     family: ClassVar[int] = 141
@@ -146,20 +146,20 @@ class HeavyHitters(ListedOverTime):
         self.discovered: Discovered | None = None
         if mechanism == "discover":
             if self.window is not None:
-                raise ParameterError('mechanism "discover" is for the whole stream: a window takes "offset"')
+                raise ParameterError('mechanism "discover" covers the whole stream; for a window use "offset"')
             if self._in_epochs and every is not None:
-                raise ParameterError("every needs a horizon: without one items are looked for 64 times an epoch")
+                raise ParameterError("every needs a horizon; without one, items are looked for 64 times an epoch")
             factor = (
                 Buffered(self.horizon) if self.horizon is not None else Doubling(lambda ticks, share: Buffered(ticks))
             )
             self.discovered = Discovered(factor, Budget(*self._promise).as_zcdp("counters of heavy hitters"))
         elif every is not None:
-            raise ParameterError('every is for mechanism "discover"')
+            raise ParameterError('every works with mechanism "discover" only')
         if memory is not None:
             if capacity is not None:
-                raise ParameterError("memory decides how many counters there are: give it or capacity, not both")
+                raise ParameterError("memory and capacity both set the number of counters; give one of them")
             if mechanism == "chan":
-                raise ParameterError('noise of mechanism "chan" grows with its counters: give capacity, not memory')
+                raise ParameterError('the noise of mechanism "chan" grows with its counters; give capacity, not memory')
             room = Memory(memory, SKETCH_MEMORY).room
             spans = [2**epoch for epoch in range(EPOCHS)] if self._in_epochs else [self._span(1)]
             capacity = counters_in(room // max(self._shape(span)[2] for span in spans))
@@ -186,7 +186,7 @@ class HeavyHitters(ListedOverTime):
         self.scale, self.threshold = plan.scale, plan.threshold
 
     def _shape(self, span: int) -> tuple[int, int, int]:
-        """(every, base, levels) for so many ticks."""
+        """(every, base, levels) for this many ticks."""
         base, every = self._asked
         if self.mechanism == "discover":
             every = max(1, span // _BLOCKS) if every is None else whole_number("every", every, 1, span)
@@ -198,7 +198,7 @@ class HeavyHitters(ListedOverTime):
         return 1, base, levels(span, base)
 
     def plan(self, span: int) -> NodePlan:
-        """The nodes of so many ticks: of all, or of an epoch."""
+        """The nodes of this many ticks: of all, or of an epoch."""
         (epsilon, delta), (every, base, count) = self._promise, self._shape(span)
         if self.mechanism == "discover":
             sigma, t = discovery_calibration(epsilon, delta, count)
@@ -406,7 +406,7 @@ class HeavyHitters(ListedOverTime):
             raise CorruptStateError("the state has nodes of other ticks")
 
     def _missing(self, nodes: list[_Node]) -> float:
-        """What an item may have in nodes that did not release it, but for their noise."""
+        """What an item may have in nodes that did not release it, except for their noise."""
         return float(sum(max(node.offset + self._plan_of(node)[1] - 1, 0) for node in nodes))
 
     def _widest(self, nodes: list[_Node]) -> Fraction:

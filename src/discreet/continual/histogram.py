@@ -107,8 +107,8 @@ class Histogram(ListedOverTime):
         max_weight: The largest weight of an item in an event, where items have weights: an event then raises at most
             max_items_per_event counts, by at most this. Noise grows with it.
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
-        remember: Keep what so many ticks published, for `increase(since=tick)`: it is public, and saved with the state.
-        ledger, charge_id, source: As for `Counter`.
+        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
+        state. ledger, charge_id, source: As for `Counter`.
     """
 
     family: ClassVar[int] = 142
@@ -156,14 +156,12 @@ class Histogram(ListedOverTime):
         if self.mechanism not in allowed:
             raise ParameterError(f"mechanism must be one of auto, {', '.join(allowed)} here, not {mechanism!r}")
         if self.horizon is None and self.mechanism == "sparse":
-            raise ParameterError('mechanism "sparse" needs a horizon: its choices are for all ticks together')
+            raise ParameterError('mechanism "sparse" needs a horizon, because its choices cover all ticks together')
         self.max_weight = whole_number("max_weight", max_weight, 1, 2**20)
         if self.max_weight > 1 and (self.mechanism not in OF_PEOPLE or self._people is not None):
-            raise ParameterError(
-                'weights are for events of at most max_items_per_event items, with mechanism "factorised" or "tree"'
-            )
+            raise ParameterError('weights need max_items_per_event, and mechanism "factorised" or "tree"')
         if self.k is None and self._most is None:
-            raise ParameterError("events of any number of items need k: how many items to publish")
+            raise ParameterError("without max_items_per_event, k is needed: how many items to publish")
         # Any number of unknown items: k of an event count, and what is public says which come first.
         self._listed_first = self._domain is None and self._most is None and self.mechanism in OF_PEOPLE
         if self._listed_first:
@@ -378,7 +376,7 @@ class Histogram(ListedOverTime):
             raise ParameterError("weights= needs max_weight: make it with Histogram(..., max_weight=w)")
         if self._people is None:
             if users is not None or nulls != "error":
-                raise ParameterError("users= and nulls= are for people: make it with unit=dc.User(max_items)")
+                raise ParameterError("users= and nulls= need people; make it with unit=dc.User(max_items)")
             from discreet.continual._events import event_counts, weighted_counts
 
             most, within = self._most, None if self._domain is None else self._index
@@ -390,12 +388,12 @@ class Histogram(ListedOverTime):
             positions, new = self._placed(named)
             return _Counted(new, positions, counts)
         if users is None:
-            raise ParameterError("this histogram protects people: say whose the rows are, step(items, users=users)")
+            raise ParameterError("this histogram protects people; say whose the rows are with step(items, users=users)")
         column, parents, length = person_rows(events)
         numbers = ValuesSeen("items")
         rows, people = numbers.of(column, nulls), self._people.number(users, nulls)
         if len(people) != (len(rows) if length is None else length):
-            raise DataError("items and users must have one length: say of every row whose it is")
+            raise DataError("items and users must have the same length: every row needs its user")
         positions, new = self._placed(numbers.values())
         # Items outside a domain count for nothing, and for nobody's m.
         items = np.where(rows >= 0, np.append(positions, -1)[rows], -1)
@@ -543,7 +541,7 @@ class Histogram(ListedOverTime):
 def _refuse_for_people(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
-            raise ParameterError(f"{name} is for events: unit=dc.User(m) counts the first m items of a person")
+            raise ParameterError(f"{name} works with events only; unit=dc.User(m) counts the first m items of a person")
 
 
 def _checked_domain(domain: Iterable[Item]) -> pa.Array:
@@ -552,11 +550,11 @@ def _checked_domain(domain: Iterable[Item]) -> pa.Array:
     given = domain if is_arrow(domain) else list(domain)
     items, parents = flattened(given)
     if parents is not None or not len(items):
-        raise ParameterError("the domain must be a column or an iterable of items, at least one")
+        raise ParameterError("the universe must be a column or an iterable of at least one item")
     listed = items if isinstance(items, list) else items.to_pylist()
     values: list[Item] = [value for value in listed if value is not None]
     if isinstance(given, list) and (len(values) < len(given) or len({item_order(value)[0] for value in values}) > 1):
         raise DataError("items must be all text, all bytes or all whole numbers")
     if len(set(values)) != len(values):
-        raise ParameterError("the domain has an item more than once")
+        raise ParameterError("the universe has an item more than once")
     return items_array(values)

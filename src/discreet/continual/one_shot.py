@@ -79,7 +79,7 @@ def unknown_gumbel(
 ) -> Published:
     """Algorithm 12, UnkGumb: k choices among the `limit` largest and a stop at h_(limit+1) + 1 + shift.
 
-    k/tau^2-zCDP but for the choice of an item that only one neighbour has among its largest. There are at most
+    k/tau^2-zCDP except for the choice of an item that only one neighbour has among its largest. There are at most
     `limit`; one of them is ahead of the stop with probability o/(1 + o), o = limit exp(-2 shift/tau), at most. (The
     paper's Theorems 3 and 10 state 2 k and limit times delta; the proof needs the latter.)
     """

@@ -35,8 +35,8 @@ def collected(dataframe: Any) -> pa.Table:
     # Not in the handler: there the hundreds of lines would stay attached to this one.
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     raise DiscreetError(
-        f"Spark's workers {trouble}: set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {here} that has this "
-        "package, before the session starts"
+        f"Spark's workers {trouble}: before the session starts, set PYSPARK_PYTHON (or spark.pyspark.python) to a "
+        f"Python {here} that has this package"
     )
 
 
@@ -67,7 +67,7 @@ def secret_key() -> Any:
 
 
 def tree(parts: Any, many: int, most: int = FAN_IN) -> Any:
-    """What was found in so many parts, added up until there is at most this much of it."""
+    """What was found in this many parts, added up until there is at most this much of it."""
     from discreet.engines import _spark_tasks as tasks
 
     while many > most:

@@ -75,13 +75,13 @@ def spark_plans(
     partitions = whole_number("partitions", partitions, 1, 2**20)
     length = None if length is None else whole_number("length", length)
     if capacity is not None and memory is not None:
-        raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
+        raise ParameterError("capacity and memory both set the number of counters; give one of them")
     if capacity is not None:
         capacity = whole_number("capacity", capacity)
     each = None if length is None else -(-length // partitions)
 
     def size(kind: type[Mechanism], events: int | None, together: int = 1, most: int = MOST_TOGETHER) -> int:
-        """The counters of one sketch, of which one process holds so many; of all of them there are at most `most`."""
+        """The counters of one sketch, of which one process holds this many; of all of them there are at most `most`."""
         if capacity is not None:
             return capacity
         counters, _ = choose_capacity(k, budget, unit, events, kind, memory, together)

@@ -57,9 +57,9 @@ class Frame(Events):
     ) -> None:
         if not isinstance(dataframe, DataFrame):
             kind = type(dataframe).__name__
-            raise ParameterError(f"expected a data frame of Spark, not {kind}; one of pandas on Spark has .to_spark()")
+            raise ParameterError(f"expected a Spark data frame, not {kind}; convert pandas on Spark with .to_spark()")
         if dataframe.isStreaming:
-            raise ParameterError("a streaming data frame is released batch by batch: use engines.spark_streaming.Ticks")
+            raise ParameterError("a streaming data frame is released batch by batch; use engines.spark_streaming.Ticks")
         if plan not in PLANS:
             raise ParameterError(f"plan must be one of {', '.join(PLANS)}, not {plan!r}")
         self.dataframe, self.plan = dataframe, plan
@@ -110,8 +110,8 @@ class Frame(Events):
             kind = self.dataframe.schema[name].dataType
             if isinstance(kind, T.StringType) and not kind.isUTF8BinaryCollation():
                 raise ParameterError(
-                    f"column {name!r} has the collation {kind.collation}, by which different texts are equal: give one "
-                    "with one text for each, such as F.lower(...) collated UTF8_BINARY"
+                    f"column {name!r} has the collation {kind.collation}, under which different texts are equal; "
+                    "convert it to one spelling, such as F.lower(...) collated UTF8_BINARY"
                 )
         return [F.col(f"c{self.schema.names.index(name)}").alias(f"v{place}") for place, name in enumerate(names)]
 
@@ -142,7 +142,7 @@ class SparkRows(Rows):
         return reading.rows_of(self.frame.schema.empty_table())
 
     def __iter__(self) -> Any:
-        raise DataError("this is not counted on Spark: bring the rows to this machine, with dataframe.toArrow()")
+        raise DataError("this question is not supported on Spark; fetch the rows with dataframe.toArrow()")
 
     @property
     def _named(self) -> list[str]:
@@ -175,7 +175,7 @@ class SparkRows(Rows):
             kind = kind.value_type
         known = None if kind is None else kind_of(kind, lists=False)
         if known is None:
-            raise DataError(f"the column is of type {kind}; items are texts, bytes or whole numbers")
+            raise DataError(f"the column is of type {kind}; items must be texts, bytes or whole numbers")
         return {"text": "string", "bytes": "binary", "integer": "bigint"}[known]
 
     def _selected(self) -> tuple[Any, tasks.Reading]:
@@ -191,7 +191,7 @@ class SparkRows(Rows):
         place = {name: f"v{place}" for place, name in enumerate(reading.schema.names)}
         if apart == "user" and self._wanted.user is not None:
             if self._wanted.user not in place:
-                raise ParameterError("user cannot come from the lookup on Spark: a person's rows are brought together")
+                raise ParameterError("on Spark, user cannot come from the lookup; join it into the data frame first")
             # All rows of a person go to the partition that the person alone decides. There they are sorted by a hash
             # of the person, and those of a person by one of their items: what comes first is up to this person.
             whose = F.col(place[self._wanted.user])

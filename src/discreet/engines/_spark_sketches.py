@@ -69,13 +69,13 @@ class Sketches:
         if not isinstance(unit, (Event, User)):
             raise ParameterError(f"unit must be dc.Event() or dc.User(m) on Spark, not {type(unit).__name__}")
         if lists and not isinstance(unit, User):
-            raise ParameterError("a column of arrays holds the items of one person: unit=dc.User() protects people")
+            raise ParameterError("each row of a column of arrays is one person; pass unit=dc.User()")
         frame = rows.frame
         plan = frame.plan if named == "auto" else _NAMED.get(str(named))
         if plan is None or (named == "user" and not (lists or rows.of_people)):
-            raise ParameterError("on Spark mechanism must be 'offset', or 'user' where people's items are sampled")
+            raise ParameterError("on Spark, mechanism must be 'offset', or 'user' for sampled items of people")
         if lists and plan == "shuffle":
-            raise ParameterError("a column of arrays is released by the merge plan; explode it and name the user")
+            raise ParameterError("a column of arrays needs the merge plan; for others, explode it and name the user")
         users = lists or rows.of_people
         plans = spark_plans(
             budget, k=k, unit=unit, length=length, partitions=frame.partitions or parallelism(frame.session),
@@ -86,7 +86,7 @@ class Sketches:
             chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
         if memory is not None and not counters_cost_no_noise(type(chosen.mechanism)):
             raise ParameterError(
-                "memory says how many counters there are where they cost no noise: give capacity for sketches of users"
+                "memory cannot be used with sketches of users, whose noise grows with the counters; give capacity"
             )
         self.plan, self._rows, self._of_people = chosen, rows, rows.of_people
         self._most = unit.limit if users and isinstance(unit, User) else None
@@ -174,7 +174,10 @@ class Withheld:
         by_shard = {row["shard"]: row for row in rows}
         if len(by_shard) != len(rows) or not set(by_shard) <= set(range(shards)):
             # An item in two sketches would be paid for once and released twice.
-            raise DiscreetError("Spark split or joined the partitions of the plan, which the guarantee does not cover")
+            raise DiscreetError(
+                "Spark split or joined partitions of the plan, which the guarantee does not "
+                "cover; nothing was published"
+            )
         empty = {"shift": 0, "counts": b"", "digest": b""}
         found = [by_shard.get(shard, empty) for shard in range(shards)]
         return cls(
@@ -221,8 +224,8 @@ class Withheld:
         found = collected(self.held.select("shard", "digest", "items").mapInArrow(finder, said))
         if found.column("problem").null_count < len(found):
             raise DiscreetError(
-                "Spark lost a summary after it was charged for and made it again from rows in another order. Nothing "
-                "was published: repeat the call; with the same charge_id it is not charged again"
+                "Spark lost a summary after the charge and rebuilt it from rows in another order. Nothing was "
+                "published. Repeat the call with the same charge_id; it is not charged again"
             )
         rows = found.to_pylist()
         named = {(row["shard"], row["position"]): row["item"] for row in rows}

@@ -78,7 +78,7 @@ class Reading:
         whole: Whether nothing is asked but how many there are.
         lookup: A public table that has more columns.
         crowds: Whether a hash of the person comes first, and rows are in its order.
-        counted: Whether every row stands for so many, as its last column says; then that is its value.
+        counted: Whether every row stands for this many, as its last column says; then that is its value.
     """
 
     schema: pa.Schema
@@ -129,7 +129,7 @@ class Reading:
 class Crowds:
     """Batches in the order of a hash of the person, their first column, as crowds: people with all of their rows.
 
-    A crowd ends where the hash changes, after so many rows or bytes: nobody is in two of them. Its batches are read
+    A crowd ends where the hash changes, after this many rows or bytes: nobody is in two of them. Its batches are read
     when they are asked for, and all must be before the next crowd is.
     """
 
@@ -258,7 +258,7 @@ class CountItems:
     Attributes:
         reading: Rows, that have their number as a value; or of people.
         kind: The type of the items.
-        most: Of people: of the different items of a person so many count, once each, those that come first.
+        most: Of people: of the different items of a person this many count, once each, those that come first.
     """
 
     reading: Reading

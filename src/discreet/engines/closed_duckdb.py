@@ -68,20 +68,20 @@ class Blocks:
         self._own = False  # once something has failed, a database that no other query can end
 
     def computed(self, sql: str, table: pa.Table, kind: pa.DataType) -> pa.StructArray:
-        """One value of the type `kind` for every row: null for a row of which it cannot be computed."""
+        """One value of the type `kind` for every row: null for a row for which it cannot be computed."""
         parts, left = [], [table] if table.num_rows else []
         while left:
             block = left.pop()
             found = self.tried(sql, block)
             if not isinstance(found, Exception):
                 if len(found) != block.num_rows:
-                    raise DiscreetError("DuckDB did not compute one row for each")
+                    raise DiscreetError("DuckDB did not return one row for each input row")
                 parts.append(found)
             elif block.num_rows > 1:
                 half = block.num_rows // 2
                 left += [block.slice(half), block.slice(0, half)]
             elif _lacks_memory(found) and _lacks_memory(self.tried(sql, block.schema.empty_table())):
-                raise DiscreetError("there is not enough memory to compute the query")  # of no row, either
+                raise DiscreetError("not enough memory for the query")  # of no row, either
             else:
                 parts.append(pa.nulls(1, kind))
         return pa.concat_arrays(parts or [pa.array([], kind)])

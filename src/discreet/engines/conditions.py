@@ -39,7 +39,7 @@ _TURNED = {
 }
 _ABOVE = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
 _EXACT = 2**53  # whole numbers up to here are floats
-_DIGITS = 15  # a number with so many is the float nearest to it, however it is divided by its power of ten
+_DIGITS = 15  # a number with this many is the float nearest to it, however it is divided by its power of ten
 _JOINED = {"CONJUNCTION_AND": pc.and_kleene, "CONJUNCTION_OR": pc.or_kleene}
 _LIKE = {"~~": False, "!~~": True}
 

@@ -97,7 +97,9 @@ class DifferentItems:
             for some in _by_kind(items):
                 self._write_prints(self._prints.of(*some))
         except OSError as error:
-            raise DiscreetError(f"what does not fit in memory cannot be written to disk: {error.strerror}") from None
+            raise DiscreetError(
+                f"data that does not fit in memory cannot be written to disk: {error.strerror}"
+            ) from None
 
     def _write_prints(self, prints: Words) -> None:
         part_of = (prints[:, 0] >> np.uint64(56)).astype(np.uint8)

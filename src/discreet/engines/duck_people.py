@@ -23,7 +23,7 @@ from discreet.summaries.people import LENGTH, Counts, Holdings
 try:
     import duckdb
 except ImportError as error:
-    raise ImportError("counting people that do not fit in memory needs DuckDB: pip install duckdb") from error
+    raise ImportError("counting this many people needs DuckDB; install it with pip install duckdb") from error
 
 _OWN_SHARE = 2 / 3  # of the memory, at most: for the names; DuckDB has the rest
 _BATCH = 1 << 20  # rows that are fetched at once
@@ -118,7 +118,8 @@ class DuckPeople(OpenPeople):
         """What is numbered stays in memory; the rest is DuckDB's, which has a limit of its own."""
         if self._memory.given is not None and self._users.bytes + self._items.bytes > _OWN_SHARE * self._memory.room:
             raise DiscreetError(
-                f"the memory limit of {self._memory.given} is too small: the names of people and items alone need more"
+                f"the memory limit of {self._memory.given} is too small: the names of people and items alone "
+                f"need more; raise it"
             )
 
     def discovery_weights(self, most_items: int) -> Counts:
@@ -265,12 +266,12 @@ def _translated(memory: Memory, ours: Sequence[DiscreetError] = ()) -> Iterator[
         return
     except duckdb.OutOfMemoryException:
         problem: DiscreetError = DiscreetError(
-            f"the memory limit of {memory.given or 'this machine'} is too small for these people; give more"
+            f"the memory limit of {memory.given or 'this machine'} is too small for these people; raise it"
         )
     except duckdb.IOException:
         problem = DataError("the files cannot be read, or the disk is full")
     except (duckdb.BinderException, duckdb.CatalogException):
-        problem = DataError("the columns are not there, or of a type that people and items cannot have")
+        problem = DataError("the columns are missing, or their type does not fit people and items")
     except duckdb.Error as error:
         problem = DataError(f"DuckDB could not count these people ({type(error).__name__})")
     raise (ours[0] if ours else problem) from None

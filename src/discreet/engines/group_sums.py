@@ -13,7 +13,9 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_AT_ONCE = 1 << 13  # rows: what is computed of so many stays in a core's cache, and sums of entries are exact as floats
+_AT_ONCE = (
+    1 << 13
+)  # rows: what is computed of this many stays in a core's cache, and sums of entries are exact as floats
 
 
 def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:

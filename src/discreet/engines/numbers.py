@@ -115,13 +115,15 @@ class Numbers:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if pa.types.is_integer(kind):
             if self._texts.size:
-                raise DataError(f"the {self._role} are numbers after texts or bytes: write all of them as texts")
+                raise DataError(
+                    f"the {self._role} are numbers, but were texts or bytes before; write all of them as texts"
+                )
             self._integers = pa.uint64() if pa.types.is_uint64(kind) else self._integers or pa.int64()
             plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             plain = plain.view(pa.int64()) if pa.types.is_uint64(kind) else plain.cast(pa.int64())
             return plain if self._as_they_are else np.frombuffer(self._whole.number(plain), np.int32)
         if self._integers is not None and not pa.types.is_null(kind):
-            raise DataError(f"the {self._role} are texts or bytes after numbers: write all of them as texts")
+            raise DataError(f"the {self._role} are texts or bytes, but were numbers before; write all of them as texts")
         if pa.types.is_floating(kind):
             # One missing value makes floats of whole numbers in pandas: it would decide how all are published.
             raise DataError(

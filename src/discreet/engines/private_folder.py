@@ -15,7 +15,7 @@ _FOLDER = "discreet-people-"
 class PrivateFolder:
     """A folder for what does not fit in memory: only its owner may look, and what a crash left is removed.
 
-    Whoever uses a folder holds a lock on it; one that nobody holds is left over.
+    Anyone who uses a folder holds a lock on it; one that nobody holds is left over.
     """
 
     def __init__(self) -> None:

@@ -15,7 +15,9 @@ from warnings import warn
 try:
     from discreet.engines._spark_rows import Frame
 except ImportError as error:
-    raise ImportError("discreet.engines.spark needs PySpark 4 and Java 17: pip install 'discreet[spark]'") from error
+    raise ImportError(
+        "discreet.engines.spark needs PySpark 4 and Java 17; install PySpark with pip install 'discreet[spark]'"
+    ) from error
 
 from discreet.engines._spark_jobs import parallelism
 from discreet.engines._spark_plans import PLANS, SparkPlan, choose_plan, spark_plans
@@ -73,5 +75,5 @@ def _in_places(
         warn(f"spark.{name}: give column by its name", DeprecationWarning, stacklevel=3)
         places = former
     if len(given) > len(places):
-        raise TypeError(f"{name}() takes the data frame, then {', '.join(places)}; the other words by name")
+        raise TypeError(f"{name}() takes the data frame, then {', '.join(places)}; pass the rest by name")
     return {**dict(zip(places, given, strict=False)), **words}

@@ -24,7 +24,9 @@ from discreet.storage import StateFile, locked, open_state, seal_state
 try:
     from pyspark.sql import functions as F  # noqa: N812
 except ImportError as error:
-    raise ImportError("discreet.engines.spark_streaming needs PySpark 4: pip install 'discreet[spark]'") from error
+    raise ImportError(
+        "discreet.engines.spark_streaming needs PySpark 4; install it with pip install 'discreet[spark]'"
+    ) from error
 
 __all__ = ["Ticks"]
 
@@ -45,7 +47,7 @@ class Ticks:
     Of every batch the noise is drawn on the driver, then state and release are on disk, and only then is the release
     handed to `deliver`. Spark repeats a batch that it did not write down as done: then the stored release is handed
     out again, bit for bit, and the batch is not looked at. So `deliver` is called at least once for a batch, always
-    with the same release, and whoever overwrites by batch id has it exactly once.
+    with the same release, and anyone who overwrites by batch id has it exactly once.
 
     Args:
         mechanism: A `continual.HeavyHitters` or `continual.Histogram` as it is before its first tick. When the state
@@ -75,7 +77,7 @@ class Ticks:
                 f"mechanism must be a continual.HeavyHitters or continual.Histogram, not {type(mechanism).__name__}"
             )
         if mechanism.tick:
-            raise ParameterError("mechanism must be as it is before its first tick; the state file knows the others")
+            raise ParameterError("mechanism must be new, before its first tick; the state file remembers later ticks")
         if not callable(deliver):
             raise ParameterError(f"deliver must be callable, not {type(deliver).__name__}")
         if nulls not in ("error", "skip"):
@@ -96,9 +98,9 @@ class Ticks:
         nested = bool(frame.says_lists(self._column))
         kind = frame.schema.field(self._column).type
         if kind_of(kind) is None:
-            raise DataError(f"column {self._column!r} is of type {kind}; items are texts, bytes or whole numbers")
+            raise DataError(f"column {self._column!r} is of type {kind}; items must be texts, bytes or whole numbers")
         if nested and isinstance(self._fresh, HeavyHitters):
-            raise DataError("heavy hitters are counted of one item a row; a continual.Histogram takes arrays")
+            raise DataError("heavy hitters need one item per row; for arrays use a continual.Histogram")
         with locked(self._path) as kept:
             mechanism = self._open(_query_of(batch), kept)
             if batch_id + 1 == mechanism.tick:
@@ -107,7 +109,7 @@ class Ticks:
             elif batch_id != mechanism.tick:
                 raise DiscreetError(
                     f"the state {str(self._path)!r} is after {mechanism.tick} batches, Spark is at batch {batch_id}: "
-                    "state and checkpoint do not belong together, or one of them is an old copy"
+                    "state and checkpoint do not match, or one of them is an old copy"
                 )
             else:
                 release = self._step(mechanism, self._events(frame, nested), kept)
@@ -144,7 +146,7 @@ class Ticks:
         fresh = self._fresh
         if not kept.exists:
             if query is not None and not fresh._charge_is_named:
-                # Whoever loses the state and starts again does not get a second release of the same batches.
+                # Anyone who loses the state and starts again does not get a second release of the same batches.
                 fresh._name_charge(f"spark-{query}-{_digest(self._settings())[:16]}")
             kept.replace(_joined({"settings": self._settings(), "query": query}, fresh))
         data = kept.read()
@@ -155,7 +157,7 @@ class Ticks:
             raise ParameterError(f"the state {str(self._path)!r} belongs to a release with other settings")
         if None not in (query, header["query"]) and header["query"] != query:
             raise ParameterError(
-                f"the state {str(self._path)!r} belongs to another query, or its checkpoint was deleted"
+                f"the state {str(self._path)!r} belongs to another query, or the checkpoint was deleted"
             )
         mechanism = type(fresh).from_bytes(state, ledger=fresh._ledger, source=fresh._source, restored=self._restored)
         if self._restored:

@@ -6,7 +6,7 @@ is not on it is refused, what nobody has thought of, too. Subqueries in FROM and
 them, so what is computed is a list of conditions and a list of expressions over the columns of one input.
 
 DuckDB never sees a file. It gets blocks of columns from the readers of `discreet.events`, under names of our own, and
-nothing else: no file system, no extensions, no other tables (`closed_duckdb`). A row of which an expression cannot be
+nothing else: no file system, no extensions, no other tables (`closed_duckdb`). A row for which an expression cannot be
 computed is bad, like one that cannot be read. Most errors of a row are held back by `TRY`, around every expression; a
 block that fails in spite of it is halved until the row is found (`Blocks`). No error of DuckDB, which would quote the
 row, is ever raised for one. Whether the query itself is wrong is decided without rows: on none, and on public probes.
@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 from discreet.engines.conditions import Plan, plan_of
-from discreet.errors import DataError, DiscreetError, ParameterError
+from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
 from discreet.events.columns import choose, kind_of, without_views
 from discreet.events.files import FileRows, Files, column_names
 from discreet.events.inputs import expand
@@ -115,7 +115,7 @@ _JSON_PATHS = {
     *("->>", "json_array_length", "json_exists", "json_extract", "json_extract_path", "json_extract_path_text"),
     *("json_extract_string", "json_keys", "json_type", "json_value"),
 }
-# Arguments by their places that no row may choose: a span or a zone that is none is an error, what replaces something
+# Arguments by their places that no row may choose: an invalid span or zone is an error, what replaces something
 # makes a text as long as the product of two, and a path of JSON can lead everywhere.
 _WRITTEN = {"time_bucket": 0, "timezone": 0, "replace": 2, "regexp_replace": 2} | dict.fromkeys(_JSON_PATHS, 1)
 # The types of casts. Not here: BIGNUM, which takes the square of its digits, and VARIANT, which ends the process.
@@ -226,7 +226,7 @@ class _Checker:
         if place is not None and len(given) > max(place, 1):
             which = ("first", "second", "third")[place]
             if _columns_in(given[place]):
-                raise ParameterError(f"the {which} argument of {name}() must be written in the query: no column")
+                raise ParameterError(f"the {which} argument of {name}() must be a constant, not a column")
             if name in _JSON_PATHS and (
                 given[place]["class"] != "CONSTANT" or re.search(r"\.\.|\*\*", _constant(given[place]))
             ):
@@ -246,7 +246,7 @@ class _Checker:
         raise _refused("count(*)" if name == "count_star" else f"{name}()", why)
 
     def select(self, node: Node) -> None:
-        """A SELECT but for its expressions and what it reads."""
+        """A SELECT except for its expressions and what it reads."""
         kind = node.get("type")
         if kind != "SELECT_NODE":
             raise _refused(*_NODES.get(str(kind), (f"a query of kind {kind}", "it is not known here")))
@@ -266,7 +266,7 @@ class _Checker:
         self._nothing_else(node, known, "a part of SELECT")
 
     def table(self, node: Node) -> None:
-        """What a SELECT reads, but for a query inside."""
+        """What a SELECT reads, except for a query inside."""
         kind = node.get("type")
         if kind not in ("BASE_TABLE", "SUBQUERY"):
             raise _refused(*_TABLES.get(str(kind), (f"{kind} in FROM", "it is not known here")))
@@ -458,7 +458,7 @@ def _compared(node: Any, texts: set[str], casts: Mapping[str, Node]) -> Any:
     """An expression in which columns of text that are compared with a number are cast to numbers.
 
     DuckDB does that for = and refuses it for <. What a column is compared with is public, what is in it is not: a row
-    whose text is no number is one of which the query cannot be computed.
+    whose text is not a number is one for which the query cannot be computed.
     """
     if isinstance(node, list):
         return [_compared(each, texts, casts) for each in node]
@@ -659,13 +659,14 @@ class Query:
             rest = [name for name in flat.outputs if name not in others]
             if len(rest) != 1:
                 there = ", ".join(map(repr, flat.outputs))
-                raise DataError(f"name the column that holds the items; the columns of the query are {there}")
+                raise DataError(f"name the column to count; the columns of the query are {there}")
             wanted = [rest[0] if name is None else name for name in wanted]
         expressions: list[Node | None] = []
         for name in wanted:
             if name is not None and name not in flat.outputs and not flat.star:
                 there = ", ".join(map(repr, flat.outputs))
-                raise DataError(f"the query has no column {name!r}; its columns are {there}")
+                hint = did_you_mean(name, flat.outputs)
+                raise DataError(f"the query has no column {name!r}; its columns are {there}{hint}")
             expressions.append(None if name is None else flat.outputs.get(name, _column(name)))
         return RowQuery(expressions, flat.conditions, self._maker)
 
@@ -700,7 +701,7 @@ def where(condition: str) -> Query:
     except ParameterError as error:  # rows of any result are those of a whole query
         raise ParameterError(str(error).removesuffix(_OR)) from None
     if flat.source.lower() != FILES or not flat.star or flat.outputs or not flat.conditions:
-        raise ParameterError("where must be a condition, as after WHERE in SQL: status = 404")
+        raise ParameterError("where must be an SQL condition, such as status = 404")
     return Query(condition, flat, maker)
 
 
@@ -810,7 +811,7 @@ class RowQuery:
         return self._plans[types]
 
     def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
-        """Which rows stay, and of which that cannot be computed."""
+        """Which rows stay, and for which this cannot be computed."""
         table = self._table(columns)
         failed = self._too_long(table)
         held = np.ones(table.num_rows, np.bool_) if failed is None else ~failed
@@ -978,7 +979,7 @@ class WholeQuery:
         """The same query, which will read these files where it says FROM files, in this format and dialect."""
         if files is not None:
             if (FILES in self.inputs) != bool(files):
-                raise ParameterError(f"files are given for a query that reads FROM {FILES}, and for no other")
+                raise ParameterError(f"files can only be given for a query that reads FROM {FILES}")
             self._given = list(files)
         self._how |= how
         return self
@@ -998,7 +999,7 @@ class WholeQuery:
             how = {name: self._how.get(name) for name in ("format", "dialect", "encoding")}
             there = column_names(paths[0], **how)
             if there is None and self.all_columns:
-                raise ParameterError(f"name the columns of {paths[0]}: nothing but its rows says which there are")
+                raise ParameterError(f"name the columns of {paths[0]}: the file itself does not name them")
             wanted = (
                 sorted(self.names)
                 if there is None
@@ -1051,10 +1052,10 @@ class WholeQuery:
         try:
             return compute()
         except (duckdb.OutOfMemoryException, MemoryError):
-            problem = DiscreetError("there is not enough memory to compute the query")
+            problem = DiscreetError("not enough memory for the query")
         except (duckdb.Error, pa.ArrowException) as error:  # whose words may quote a row
             problem = DataError(
-                f"the query cannot be computed ({type(error).__name__}); try_cast makes a null of what is no number"
+                f"the query cannot be computed ({type(error).__name__}); try_cast turns what is not a number into null"
             )
         raise problem
 
@@ -1077,4 +1078,4 @@ def _entries(node: Any) -> Iterator[Node]:
 
 
 def _not_known(what: str) -> ParameterError:
-    return ParameterError(f"{what} is not accepted: it is not known here (docs/sql.md)")
+    return ParameterError(f"{what} is not supported (docs/sql.md lists what is)")

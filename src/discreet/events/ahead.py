@@ -1,7 +1,7 @@
 """Reading and counting at the same time: tasks are done by several threads, in any order, and handed over in theirs.
 
 What comes out does not depend on which thread was when: results are handed over in the order of the tasks, errors where
-they happened, and whoever counts sees the rows as one thread would have read them.
+they happened, and anyone who counts sees the rows as one thread would have read them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Work(Generic[T]):
             self._do_one()
 
     def start(self, helpers: int) -> None:
-        """So many threads begin to help."""
+        """This many threads begin to help."""
         _unended.add(self)
         for _ in range(helpers):
             self._threads.append(threading.Thread(target=self.help, name="read ahead", daemon=True))

@@ -56,7 +56,7 @@ def _check_footer(source: ByteSource) -> None:
         size += len(data)
         end = (end + data[-10:])[-10:]
     if not end.endswith(_FOOTER_END) or int.from_bytes(end[:4], "little") + len(end) != size:
-        raise DataError(f"{source.name} is cut short: it has no footer")
+        raise DataError(f"{source.name} is truncated: it has no footer; write or copy it again")
 
 
 def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) -> Iterator[tuple[pa.Array, ...]]:
@@ -77,8 +77,10 @@ def read_arrow(source: ByteSource, column: str | None, others: Sequence[str]) ->
     while (batch := _next(reader, source.name)) is not None:
         yield tuple(checked(batch, name, source.name) for name in wanted)
     if tail.at_end or not tail.last.endswith(_END_MARKS):
-        raise DataError(f"{source.name} is cut short: the mark at the end of an Arrow stream is missing")
+        raise DataError(
+            f"{source.name} is truncated: the end mark of its Arrow stream is missing; write or copy it again"
+        )
     if is_file:
         _check_footer(source)
     elif source.peek(1):
-        raise DataError(f"{source.name} has bytes after the end of its Arrow stream, which would not be read")
+        raise DataError(f"{source.name} has bytes after the end of its Arrow stream; write it again as one stream")

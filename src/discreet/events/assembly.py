@@ -68,7 +68,7 @@ class Wanted:
         only_groups: Whether rows have no items, and their groups take the place of these.
         every: Spans of time are the groups.
         groups: All groups there may be, see `Keys`.
-        where: Only rows of which this condition is true (`engines.sql.where`).
+        where: Only rows for which this condition is true (`engines.sql.where`).
         nulls: Rows without a value raise DataError, or are left out with "skip".
         bad_rows: So do those that cannot be read, or hold what cannot be an item.
         lists: Whether items come in lists, one row a person; None lets the type tell, of JSON lines the first row.
@@ -110,7 +110,7 @@ class Wanted:
         if self.pairing is not None and self.pairing.time not in moments:
             named.append(self.pairing.time)
         if len({*named}) < len(named):
-            raise ParameterError("the columns of groups, items, users, values and times must be different columns")
+            raise ParameterError("column, user, by, value and time must name different columns")
         if self.plain and len(self.columns) > 1:
             raise ParameterError("column must be the name of one column")
         if self.numbers and (len(self.columns) > 1 or self.value is not None or self.by):
@@ -150,7 +150,7 @@ class Events:
 
     def with_lookup(self, lookup: Lookup) -> Events:
         """The same, whose rows have the columns of a public table, too."""
-        raise ParameterError("lookup is for files and tables here: join the public table where these data are made")
+        raise ParameterError("lookup works with files and tables only; join the public table before you pass the data")
 
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
         """Rows that nothing is asked of but how many there are (`Rows.number`), with or without values."""
@@ -173,7 +173,7 @@ class Rows:
         item_type: What a schema says of the items before anything is read; None where none does.
         files: The paths that are read.
         bytes_total: How many bytes there are to read, where that is known.
-        nulls: What becomes of rows without a value, for whoever takes columns as they are.
+        nulls: What becomes of rows without a value, for anyone who takes columns as they are.
         elsewhere: What counts people and sketches of rows that are on other machines; None for those that are here.
         watch: Called with the number of rows of every batch that was read.
     """
@@ -249,8 +249,8 @@ class Rows:
 
         Args:
             summary: Is updated, with the rules for nulls and bad rows that were asked for.
-            max_items: Rows are people's, by "user" or in lists, and so many different items of a person count: of
-                whoever has more, a random sample.
+            max_items: Rows are people's, by "user" or in lists, and this many different items of a person count: of
+                anyone who has more, a random sample.
         """
         rules = {"nulls": self._wanted.nulls, "bad_items": self._rule}
         columns = self._columns(summary, rules, max_items)
@@ -292,7 +292,7 @@ class Rows:
         for users, items, values in self._by_role():
             if users is None and items is not None:
                 if kind_of(items.type, lists=False) is not None or not pa.types.is_nested(items.type):
-                    raise DataError("without a column of people the items must come in lists, one row a person")
+                    raise DataError("without user the column must hold lists, one row per person")
                 users, items, before = *_of_lists(items, before), before + len(items)
             yield self._with_kinds(users, items, values)
 
@@ -316,7 +316,7 @@ class Rows:
         return self._counted(max_items, hasattr(summary, "max_items_per_user"))
 
     def _counted(self, max_items: int | None, takes_lists: bool) -> Iterator[Any]:
-        """Items, or one list of items a person: at most so many of each where the summary takes no lists."""
+        """Items, or one list of items a person: at most this many of each where the summary takes no lists."""
         columns = self._single_or_lists(max_items)
         return columns if max_items is None or takes_lists else _flat(columns, max_items, self._wanted.nulls)
 
@@ -341,16 +341,16 @@ class Rows:
         """Refuse lists where single items are counted, and single items where lists are."""
         lists = isinstance(items, pa.Array) and (pa.types.is_list(items.type) or pa.types.is_large_list(items.type))
         if lists and (self.of_people or max_items is None):
-            raise DataError("the column holds lists, one row a person: count people, and give no user")
+            raise DataError("the column holds lists, one row per person; count people and leave user out")
         if not lists and max_items is not None and not self.of_people:
-            raise DataError("max_items needs user, or a column of lists with one row a person")
+            raise DataError("max_items needs user, or a column of lists with one row per person")
 
 
 _ROLES = ("user", "item", "value")
 
 
 def _flat(lists: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
-    """The items of people's lists, at most so many of each."""
+    """The items of people's lists, at most this many of each."""
     from discreet.events.samples import items_of_users
     from discreet.noise import system_source
 
@@ -359,7 +359,7 @@ def _flat(lists: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
 
 
 def _of_lists(lists: pa.Array, before: int) -> tuple[pa.Array, pa.Array]:
-    """(whose, which item) of lists that come after so many."""
+    """(whose, which item) of lists that come after this many."""
     import pyarrow.compute as pc
 
     return pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before), lists.flatten()
@@ -379,7 +379,7 @@ def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], i
 
 
 class Assembler:
-    """Makes batches of the columns that a reader found, and leaves out the rows that are none.
+    """Makes batches of the columns that a reader found, and leaves out the rows that cannot be read.
 
     Attributes:
         names: What the columns of a batch hold, see `Wanted.roles`.
@@ -443,7 +443,7 @@ class Assembler:
                 raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
             return self._keyed(arrays, source)
         if any(pa.types.is_null(array.type) for array in arrays):
-            # A column of which nothing but nulls was seen so far; its type is not known yet.
+            # A column with only nulls so far; its type is not known yet.
             self._found_nulls(len(arrays[0]), source)
             return pa.record_batch([], names=[])
         kinds = [kind_of(array.type, lists=of == "item") for of, array in zip(self.names, arrays, strict=True)]
@@ -540,7 +540,7 @@ class Assembler:
         if number and not self._skip_nulls:
             where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
             raise DataError(
-                f"{source} has rows without a value in the column wanted{where}; nulls='skip' leaves those out"
+                f"{source} has rows with no value in the column{where}; pass nulls='skip' to leave them out"
             )
 
     def _left_out(self, good: npt.NDArray[np.bool_], reason: str, users: pa.Array | None = None) -> pa.Array:

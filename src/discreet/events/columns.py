@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
-from discreet.errors import DataError
+from discreet.errors import DataError, did_you_mean
 from discreet.events.items import item_of_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = [
     "without_views",
 ]
 
-UNCOMPUTED = "a row of which the query cannot be computed (try_cast makes a null of what is no number)"
+UNCOMPUTED = "a row for which the query cannot be computed (try_cast turns what is not a number into null)"
 
 
 def broken_input() -> tuple[type[Exception], ...]:
@@ -49,10 +49,7 @@ def unreadable(error: Exception, name: str, otherwise: str) -> DataError:
     text = str(error).lower()
     if not isinstance(error, pa.ArrowNotImplementedError) and not any(word in text for word in words):
         return DataError(f"{name} {otherwise}")
-    return DataError(
-        f"{name} uses something that is not supported here (a codec, an encoding, a type or encryption); write the "
-        "file again without it"
-    )
+    return DataError(f"{name} uses an unsupported codec, encoding, type or encryption; write the file again without it")
 
 
 def choose(names: Sequence[str], wanted: Sequence[str | None], source: str, show_names: bool = True) -> list[str]:
@@ -64,27 +61,36 @@ def choose(names: Sequence[str], wanted: Sequence[str | None], source: str, show
     if not wanted:
         return []
     column, others = wanted[0], [name for name in wanted[1:] if name is not None]
-    there = (
-        f"its columns are {', '.join(map(repr, names))}"
-        if show_names
-        else f"it has {len(names)} column{'s' * (len(names) != 1)}"
-    )
     if column is None:
         rest = [name for name in names if name not in others]
         if len(rest) != 1:
-            raise DataError(f"{source}: name the column that holds the items; {there}")
+            raise DataError(f"{source}: name the column to count; {_columns(names, show_names)}")
         column = rest[0]
-    check_names(names, [column, *others], source, there)
+    check_names(names, [column, *others], source, show_names)
     return [column, *others]
 
 
-def check_names(names: Sequence[Any], wanted: Sequence[str], source: str = "the table", there: str = "") -> None:
-    """Refuse names that no column has, or several."""
+def check_names(
+    names: Sequence[Any], wanted: Sequence[str], source: str = "the table", show_names: bool = True
+) -> None:
+    """Refuse names that no column has, or several.
+
+    Without `show_names`, what is taken for names may be the first row of the data: the message then hints at a name
+    only if it differs from the wanted one in case or blanks, which tells no more than finding it would.
+    """
     for name in wanted:
+        if name not in names:
+            alike = [each for each in names if str(each).strip().lower() == name.strip().lower()]
+            hint = did_you_mean(name, names if show_names else alike)
+            raise DataError(f"{source} has no column {name!r}; {_columns(names, show_names)}{hint}")
         if names.count(name) != 1:
-            problem = "more than one column" if name in names else "no column"
-            there = there or f"its columns are {', '.join(map(repr, names))}"
-            raise DataError(f"{source} has {problem} {name!r}; {there}")
+            raise DataError(f"{source} has more than one column {name!r}; {_columns(names, show_names)}")
+
+
+def _columns(names: Sequence[Any], show_names: bool) -> str:
+    if show_names:
+        return f"its columns are {', '.join(map(repr, names))}"
+    return f"it has {len(names)} column{'s' * (len(names) != 1)}"
 
 
 def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:
@@ -199,7 +205,7 @@ def is_utf8(value: pa.Scalar) -> bool:
 
 
 def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDArray[np.bool_] | None:
-    """Which rows of a well-formed column are items: of at most so many bytes, text in valid UTF-8. None if all are.
+    """Which rows of a well-formed column are items: of at most this many bytes, text in valid UTF-8. None if all are.
 
     A row of a list is an item if all of its elements are. Where a reader has made sure of the text, it need not be
     checked again.

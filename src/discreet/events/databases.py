@@ -48,7 +48,9 @@ class DatabaseTable:
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:
-            raise ParameterError("tables of PostgreSQL need ADBC: install discreet[postgres]") from None
+            raise ParameterError(
+                "reading PostgreSQL needs ADBC; install it with pip install 'discreet[postgres]'"
+            ) from None
         self._errors = dbapi.Error
         self._connection: Any = None
         failed = False
@@ -64,17 +66,17 @@ class DatabaseTable:
         if failed:
             self.close()
             raise TryAgainError(
-                f"{self.name} cannot be opened: is the server there, and are database, user and password right? They "
-                "come from the URL, PGPASSWORD or ~/.pgpass"
+                f"{self.name} cannot be opened; check the server, the database, the user and the password (from the "
+                "URL, PGPASSWORD or ~/.pgpass)"
             )
         if not found:
             self.close()
-            raise ParameterError(f"{self.name}: there is no such table, or this user may not see it")
+            raise ParameterError(f"{self.name}: no such table, or this user may not see it")
         if found[0][0] not in ("r", "p"):
             self.close()
             raise ParameterError(
-                f"{self.name} is {_KINDS.get(found[0][0], 'no table')}: one row of the tables behind it may be many of "
-                "its rows. Name a table"
+                f"{self.name} is {_KINDS.get(found[0][0], 'no table')}: one row behind it may become many rows here. "
+                "Name a table instead"
             )
         self._types = {name: type for _, name, type in found if name is not None}
 

@@ -84,7 +84,7 @@ class Files(Events):
 
     def with_lookup(self, lookup: Lookup) -> Files:
         if isinstance(self.query, Whole):
-            raise ParameterError("a query that may join tables has no lookup beside it: join the public table there")
+            raise ParameterError("lookup cannot be combined with this query; join the public table in the query")
         same = copy(self)
         same.lookup = lookup
         return same
@@ -156,7 +156,7 @@ class FileRows(Rows):
             files.encoding,
         )
         if wanted.where is not None and files.query is not None:
-            raise ParameterError("a query has a condition of its own: give where there")
+            raise ParameterError("where cannot be combined with a query; write the condition in the query")
         self._query = wanted.where or files.query
         if files.lookup is not None:
             self._query = files.lookup.over(self._query)  # type: ignore[arg-type]
@@ -572,15 +572,15 @@ def _format_of(
 ) -> str:
     """What a file holds: as it was said, or as its name or its beginning tells."""
     if source.format == "table" and (format or dialect or encoding):
-        raise ParameterError(f"{source.name} is a table: a format, cells and an encoding are for files")
+        raise ParameterError(f"{source.name} is a table; format, delimiter and encoding work with files only")
     found = format or source.format
     if dialect is not None:  # what is said of cells says that there are some
         found = found if found not in (None, "text") or format else "csv"
         if found not in ("csv", "tsv"):
-            raise ParameterError(f"{source.name} is {found}: a header, delimiter and quote are for csv and tsv")
+            raise ParameterError(f"{source.name} is {found}: header, delimiter and quote work with csv and tsv only")
     found = found or _sniff(source, names)
     if encoding is not None and found in _TABLES:
-        raise ParameterError(f"{source.name} is {found}: an encoding is for text")
+        raise ParameterError(f"{source.name} is {found}: encoding works with text files only")
     return found
 
 

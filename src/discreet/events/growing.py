@@ -92,9 +92,9 @@ class Growing:
 
     Items are text; a whole number in JSON is its digits, so that what is published has one type whatever the rows are.
     A row without a value in a column that is asked for is bad here (a stream has no `nulls`), and so is an item of more
-    than 4,096 bytes, a time that is none, and a user that is blank. A bad row is passed over and counted in `bad`, or
-    with `skip_bad=False` reported after the rows before it are handed out. What becomes of a row never depends on
-    others. With a `query` the rows of which its condition is not true are as blank lines.
+    than 4,096 bytes, a time that cannot be read, and a user that is blank. A bad row is passed over and counted in
+    `bad`, or with `skip_bad=False` reported after the rows before it are handed out. What becomes of a row never
+    depends on others. With a `query`, rows for which its condition is not true are like blank lines.
 
     With `sets` a row holds a set of items: a list in JSON, or a line of baskets; "item" has lists of text then. A list
     with anything but text and whole numbers makes a bad row, and nulls in it are no items.
@@ -146,28 +146,28 @@ class Growing:
 
             self.format, self.topic = format or "jsonl", ":".join(topic_of(file)[::2])
             if self.format not in FORMATS_OF_MESSAGES or dialect is not None:
-                raise ParameterError(f"messages of a queue are {', '.join(FORMATS_OF_MESSAGES)}: one row each")
+                raise ParameterError(f"messages of a queue must be {', '.join(FORMATS_OF_MESSAGES)}, one row each")
         else:
             # What the name says, as for files that are whole; else lines of text: what will come cannot be looked at.
             named, compression = format_named(file) if format is None else (format, None)
             if compression is not None:
                 raise ParameterError(
-                    f"{file!r} is named as {compression}, which cannot be followed as it grows; decompress it"
+                    f"{file!r} looks compressed ({compression}) and cannot be followed as it grows; decompress it"
                 )
             self.format = named or "text"
         if dialect is not None and format is None and self.format == "text":
             self.format = "csv"  # what is said of cells says that there are some
         if sets and self.format not in ("jsonl", "baskets"):
-            raise ParameterError(f"sets of items come as JSON lists (jsonl) or lines of baskets, not as {self.format}")
+            raise ParameterError(f"sets of items must be JSON lists (jsonl) or lines of baskets, not {self.format}")
         if self.format not in ("csv", "tsv", "jsonl", "text", *LOG_COLUMNS) and not sets:
             raise ParameterError(
                 f"the input must be csv, tsv, jsonl, text or a web server's log (combined, common) here, "
                 f"not {self.format!r}"
             )
         if dialect is not None and self.format not in DELIMITERS:
-            raise ParameterError(f"{file} is {self.format}: a header, delimiter and quote are for csv and tsv")
+            raise ParameterError(f"{file} is {self.format}: header, delimiter and quote work with csv and tsv only")
         if self.format in ("text", "baskets") and (query is not None or any([*self.columns, user_column])):
-            raise ParameterError("text lines have no columns; give input_format")
+            raise ParameterError("lines of text have no columns; give input_format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
         self._source: Piped | Followed | Queued | None = None

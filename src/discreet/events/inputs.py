@@ -72,8 +72,8 @@ def encoding_named(name: str) -> str:
         ):
             return found
     raise ParameterError(
-        f"encoding must be utf-8, utf-16, or one in which every byte is a character (latin-1, cp1252, iso-8859-15, "
-        f"koi8-r, ...), not {name!r}; convert the file to UTF-8 first"
+        f"encoding must be utf-8, utf-16 or a single-byte one (latin-1, cp1252, iso-8859-15, koi8-r, ...), "
+        f"not {name!r}; convert the file to UTF-8 first"
     )
 
 
@@ -144,11 +144,11 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
             raise ParameterError(f"there is no file {shown(path)!r}{_known_schemes(path)}")
         files += found
     if not files:
-        raise ParameterError("at least one file is needed")
+        raise ParameterError("no file given; name at least one")
     for path in files:
         if path != STDIN and os.path.isdir(path):
             raise ParameterError(
-                f"{path!r} is a directory; a pattern such as {os.path.join(path, '*')!r} takes its files"
+                f"{path!r} is a directory; a pattern such as {os.path.join(path, '*')!r} names its files"
             )
     if files.count(STDIN) > 1:
         raise ParameterError("standard input ('-') can be read only once")
@@ -174,12 +174,12 @@ def format_named(path: str) -> tuple[str | None, str | None]:
     """The format and the compression that a name tells by its endings; None where it does not."""
     root, suffix = os.path.splitext((path if "://" not in path else shown(path)).lower())
     if suffix in _UNKNOWN.split():
-        raise ParameterError(f"{path} is named {suffix}, which cannot be read; decompress or convert it")
+        raise ParameterError(f"{path} ends in {suffix}, which cannot be read; decompress or convert it")
     compression = _COMPRESSED.get(suffix)
     if compression is not None:
         suffix = os.path.splitext(root)[1]
         if suffix in _UNKNOWN.split():
-            raise ParameterError(f"{path} is named {suffix}, which cannot be read; unpack it")
+            raise ParameterError(f"{path} ends in {suffix}, which cannot be read; unpack it")
     return _SUFFIXES.get(suffix), compression
 
 
@@ -310,7 +310,7 @@ class ByteSource:
             self.compression = next((c for magic, c in _COMPRESSIONS.items() if head.startswith(magic)), None)
             if self.compression is None:
                 if compression is not None and len(head) < 4:
-                    raise DataError(f"{self.name} cannot be read: it is not a whole {compression} stream")
+                    raise DataError(f"{self.name} cannot be read: its {compression} stream is damaged or truncated")
             elif self.compression == "zip":
                 self._reader = _Reader(self._unzipped())
             else:
@@ -319,7 +319,7 @@ class ByteSource:
             head = head if self._reader is self._raw else self.peek(4)
             if encoding in (None, "utf-16"):
                 if encoding is None and head in _UTF_32:
-                    raise DataError(f"{self.name} is written in UTF-32; convert it to UTF-8 first")
+                    raise DataError(f"{self.name} is UTF-32; convert it to UTF-8 first")
                 without_mark = None if encoding is None else "utf-16-le"
                 encoding = "utf-16" if head[:2] in UTF_16 else without_mark
             if encoding not in (None, UTF_8):
@@ -334,7 +334,7 @@ class ByteSource:
     def _unzipped(self) -> Any:
         """The one file that an archive holds. Its name tells the format where that of the archive does not."""
         if self.size is None:
-            raise DataError(f"{self.name}: a zip archive is read from its end, so it must be a plain file, not a pipe")
+            raise DataError(f"{self.name}: a zip archive must be a plain file, not a pipe; unpack it first")
         reason = "it is not a whole zip archive, or it is encrypted or packed in a way that is not known"
         import zipfile
 
@@ -373,7 +373,7 @@ class ByteSource:
         return self._guarded(self._reader.read, size)
 
     def read_into(self, room: Any) -> int:
-        """The same, written to a buffer that is filled but for the end; how many bytes there were."""
+        """The same, written to a buffer that is filled except for the end; how many bytes there were."""
         return self._guarded(self._reader.read_into, memoryview(room))
 
     def sequential(self) -> _Reader:
@@ -387,7 +387,7 @@ class ByteSource:
         return self._file if self._path == STDIN or self.remote is not None else self._path
 
     def check_not_replaced(self) -> None:
-        """Whoever has opened `seekable` by its name has opened this file, and not one that was put in its place."""
+        """Anyone who has opened `seekable` by its name has opened this file, and not one that was put in its place."""
         if self.remote is not None:
             return self.remote.check_not_replaced()
         try:
@@ -395,7 +395,7 @@ class ByteSource:
         except OSError:
             same = False
         if not same:
-            raise DataError(f"{self.name} was replaced while it was read")
+            raise DataError(f"{self.name} was replaced while it was being read; run the command again")
 
     def descriptor(self) -> int:
         """That of the file, for formats that are read from their end."""
@@ -405,7 +405,7 @@ class ByteSource:
     def _check_plain(self) -> None:
         if self.compression is not None or self.size is None:
             other = "a pipe" if self.remote is None else "from a server that sends no ranges"
-            raise DataError(f"{self.name}: this format is read from its end, so it must be a plain file, not {other}")
+            raise DataError(f"{self.name}: this format must be a plain file, not {other}")
 
     def tail(self, size: int) -> bytes:
         """The last bytes of a seekable file, fewer only if it is shorter."""
@@ -466,7 +466,7 @@ class Cut:
 
 
 class Cutter:
-    """Cuts pieces of an input into records: lines or, with a quote, lines but for newlines inside of quoted cells.
+    """Cuts pieces of an input into records: lines or, with a quote, lines except for newlines inside of quoted cells.
 
     What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
     one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
@@ -586,7 +586,7 @@ class Cutter:
 
 
 def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1) -> Iterator[Cut]:
-    """The records of a whole file; so many blocks of bytes at a time."""
+    """The records of a whole file; this many blocks of bytes at a time."""
     return _cuts(source, Cutter(delimiter, quote), b"", blocks)
 
 

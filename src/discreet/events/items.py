@@ -82,7 +82,7 @@ def read(what: object, convert: Callable[[], T]) -> T:
     except Exception as error:
         kind = type(error).__name__
     # Not in the handler: there the exception would stay attached to this one.
-    raise DataError(f"the {type(what).__name__} cannot be read as one column ({kind}); are its items of one kind?")
+    raise DataError(f"the {type(what).__name__} cannot be read as one column ({kind}); make its items one kind")
 
 
 def is_arrow(data: Any) -> bool:
@@ -152,9 +152,7 @@ def refuse_single(data: Any, role: str = "items") -> None:
     """Refuse what holds no items, or is one."""
     if not is_several(data):
         kind = type(data).__name__
-        raise DataError(
-            f"expected a column or an iterable of {role}, got {kind}; if that is a single one, put it in a list"
-        )
+        raise DataError(f"expected a column or an iterable of {role}, got {kind}; put a single one in a list")
 
 
 def refuse_no_column(data: Any) -> None:
@@ -163,8 +161,8 @@ def refuse_no_column(data: Any) -> None:
         raise DataError("expected a column or an iterable of items, got None")
     if isinstance(data, Mapping):
         raise DataError(
-            f"expected a column or an iterable of items, got a mapping ({type(data).__name__}), of which only the keys "
-            "would count; of a dict of columns name one (column=), of a Counter pass its elements()"
+            f"expected a column or an iterable of items, got a mapping ({type(data).__name__}), whose keys alone would "
+            "count. For a dict of columns name one (column=); for a Counter pass its elements()"
         )
 
 
@@ -172,13 +170,13 @@ def refuse_elsewhere(data: Any) -> None:
     """Refuse data that is not here, with a word on what to call: the name of a file, and data frames of Spark."""
     if isinstance(data, (str, bytes, PathLike)):
         raise DataError(
-            f"expected a table or a column, not a {type(data).__name__}: files are read by dc.read(...), as "
-            "the command `discreet` reads files; a single item goes into a list"
+            f"expected a table or a column, not a {type(data).__name__}: open a file with dc.read(...); put "
+            "a single item in a list"
         )
     if library(data) == "pyspark":
         raise DataError(
-            "expected a table or a column, not data of Spark: ask a question of the data frame, such as "
-            "discreet.count(dataframe, budget), or bring it to this machine with dataframe.toArrow()"
+            "expected a table or a column, not Spark data; ask the data frame, as in "
+            "dc.count(dataframe, budget), or fetch it with dataframe.toArrow()"
         )
 
 
@@ -317,7 +315,7 @@ def prepare_lists(data: Any) -> Any:
             return read(data, lambda: without_list_views(data))
         data = data.to_pylist()
     if not is_several(data):
-        raise DataError(f"expected the list of every user's items, got {type(data).__name__}")
+        raise DataError(f"expected one list of items per user, got {type(data).__name__}")
     return (row_items(row) for row in data)
 
 

@@ -103,8 +103,8 @@ class Layout:
             made = OWN_KINDS if kind is OWN_KINDS else part_type(kind)
             if made is None and kind is not OWN_KINDS:
                 raise DataError(
-                    f"{where}the column {name!r} is of type {kind}; items are texts, bytes, numbers, booleans, dates, "
-                    "times and decimals"
+                    f"{where}the column {name!r} is of type {kind}; items must be texts, bytes, numbers, booleans, "
+                    "dates, times or decimals"
                 )
             parts.append(TypedPart(name, made))
         return cls(tuple(parts), by)
@@ -253,7 +253,7 @@ class Keys:
         self._listed_keys: pa.Array | None = None
 
     def items_in_all(self, k: int) -> int:
-        """How many items may be listed if every group has k; without a list of groups, as if there were so many."""
+        """How many items may be listed if every group has k; without a list of groups, as if there were this many."""
         return k * (self.many_groups or (USUAL_GROUPS if self.by else 1))
 
     @property
@@ -379,14 +379,14 @@ class Keys:
         import pyarrow.compute as pc
 
         if len(pc.unique(keys)) < len(keys):
-            raise ParameterError("the list of groups has one of them twice")
+            raise ParameterError("the list of groups names one of them twice")
         return columns, keys
 
 
 def _rows_of(groups: Sequence[Any], many: int) -> list[tuple[Any, ...]]:
     """The groups of a list as tuples."""
     if not many:
-        raise ParameterError("groups are the values of a column: say which, with by")
+        raise ParameterError("groups needs by: the column whose values the groups are")
     if isinstance(groups, (str, bytes, Mapping)) or not is_several(groups):
         raise ParameterError(f"groups must be a list of the groups, not {type(groups).__name__}")
     rows = [group if isinstance(group, tuple) else (group,) for group in values_of(groups)] if many == 1 else [
@@ -477,7 +477,7 @@ def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
     if array.type != kind:
         if not _always_fits(array.type, kind):
             raise DataError(
-                f"{source}: the column {part.name!r} is of type {array.type}, and was of type {kind} before"
+                f"{source}: the column {part.name!r} is of type {array.type}, but was {kind} before; use one type"
             )
         array = array.cast(kind, safe=False)  # as times do that are finer than before
     if pa.types.is_floating(array.type):

@@ -30,7 +30,7 @@ def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
 def lines_of(path: Path) -> Iterator[str]:
     """The lines of a file that lists items."""
     if not path.is_file():
-        raise ParameterError(f"{str(path)!r} is neither N, A:B, 'integers', 'strings', nor a file with one item a line")
+        raise ParameterError(f"{str(path)!r} must be N, A:B, 'integers', 'strings' or a file with one item per line")
     for batch in Files([str(path)], format="text").rows(bad_rows="error", plain=True):
         yield from batch.column("item").to_pylist()
 
@@ -38,7 +38,7 @@ def lines_of(path: Path) -> Iterator[str]:
 def groups_written(path: Path, columns: int) -> list[tuple[str, ...]]:
     """The groups that a file lists, one a line; of several columns, cells of CSV. Empty lines say nothing."""
     if not path.is_file():
-        raise ParameterError(f"{str(path)!r} is no file; groups are listed in one, one a line")
+        raise ParameterError(f"{str(path)!r} is not a file; list the groups in a file, one per line")
     lines = [line for line in lines_of(path) if line]
     return list(map(tuple, csv.reader(lines))) if columns > 1 else [(line,) for line in lines]
 
@@ -56,14 +56,14 @@ def item_written(text: str, universe: Any) -> Any:
     if dimensions is not None:
         cells = next(csv.reader([text]), [])
         if len(cells) != len(dimensions):
-            raise ParameterError(f"an item has {len(dimensions)} values here, with commas between them")
+            raise ParameterError(f"each item needs {len(dimensions)} values, separated by commas")
         return tuple(map(item_written, cells, dimensions))
     if not getattr(universe, "has_numbers", False):
         return text
     try:
         return int(text)
     except ValueError:
-        raise ParameterError("the universe has integers; write items as such") from None
+        raise ParameterError("the universe holds integers; write items as integers") from None
 
 
 def as_written(items: pa.Array, universe: Any, bad_rows: str = "error") -> Iterator[pa.Array]:
@@ -82,7 +82,7 @@ def as_written(items: pa.Array, universe: Any, bad_rows: str = "error") -> Itera
             yield items.cast(pa.int64())
         except pa.ArrowInvalid:
             if bad_rows == "error":
-                raise DataError("the universe has integers, and an item is not written as one") from None
+                raise DataError("the universe holds integers, but an item is not an integer") from None
             half = len(items) // 2
             if half:
                 yield from as_written(items[:half], universe, bad_rows)

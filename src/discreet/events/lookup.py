@@ -65,13 +65,13 @@ class Lookup:
         names = found.schema.names
         check_names(names, [on], name)
         if len({*names}) < len(names) or len(names) < 2:
-            raise DataError(f"{name}: a table to look things up in needs {on!r} and other columns, of different names")
+            raise DataError(f"{name}: a lookup needs {on!r} and other columns, all with different names")
         columns = {each: _whole(found.column(each)) for each in names}
         keys = _as_keys(columns.pop(on), name, on)
         if keys.null_count:
-            raise DataError(f"{name} has rows without {on!r}: every row of a public table needs its key")
+            raise DataError(f"{name} has rows without {on!r}: every row of a lookup needs a key")
         if len(pc.unique(keys)) < len(keys):
-            raise DataError(f"{name} has rows of the same {on!r}: the keys of a public table must be unique")
+            raise DataError(f"{name} has several rows with the same {on!r}; the keys of a lookup must be unique")
         order = pc.sort_indices(keys)
         rows = [keys.take(order).to_pylist(), *(columns[each].take(order).to_pylist() for each in sorted(columns))]
         told = json.dumps([on, sorted(columns), rows], default=repr, ensure_ascii=False)
@@ -167,7 +167,7 @@ class _LookedBound:
 def _read(path: str) -> pa.Table:
     names = column_names(path)
     if not names:
-        raise ParameterError(f"{path} names no columns; a table to look things up in is CSV, TSV, Parquet or Arrow")
+        raise ParameterError(f"{path} has no column names; a lookup must be CSV, TSV, Parquet or Arrow")
     rows = Files([path]).rows(names, nulls="skip", bad_rows="error")
     assert isinstance(rows, FileRows)
     parts = [pa.table(dict(zip(names, arrays, strict=True))) for arrays in rows.columns_read()]

@@ -3,8 +3,8 @@
     one_pass(files, [count_pages, count_people, count_bytes])
 
 Every count runs in a thread of its own, and asks for rows as it does alone. When all of them wait for their first rows,
-the columns of all are known: whoever called reads them, block by block, and no more than a few blocks are in memory. A
-count that asks for rows a second time, or for lists, reads by itself.
+the columns of all are known: anyone who called reads them, block by block, and no more than a few blocks are in
+memory. A count that asks for rows a second time, or for lists, reads by itself.
 
 A row that cannot be read in one of these columns (other cells than the header, text that is not UTF-8) is bad for all
 counts: which ones there are is public, and what becomes of a row still depends on this row alone.
@@ -32,7 +32,7 @@ _ROOM = 2  # blocks that wait for a count
 
 
 class _Ended(Exception):  # noqa: N818 (no error: nobody wants the rows any more)
-    """Ends a count of which nobody wants the result."""
+    """Ends a count whose result nobody wants."""
 
 
 class _Taker:
@@ -141,7 +141,10 @@ class OnePass:
             self._changed.notify_all()
         if self._alone:
             if STDIN in self._files.files and self._many > 1:
-                raise DataError(f"standard input is read once: of {', '.join(_SHARED)}, say which with format")
+                raise DataError(
+                    f"standard input is read once, so its format cannot be guessed; give format as "
+                    f"one of {', '.join(_SHARED)}"
+                )
             return
         columns = list(dict.fromkeys(name for taker in self._takers for name in taker.rows.reads))
         for taker in self._takers:

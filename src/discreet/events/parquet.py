@@ -89,7 +89,7 @@ class ArrowColumns:
                 parquet = self._as_dictionaries(self._encoded)
         batches = parquet.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
         while (batch := _guarded(name, next, batches, None)) is not None:
-            # The reader makes well-formed columns, whatever the file holds, but for the indices of dictionaries.
+            # The reader makes well-formed columns, whatever the file holds, except for the indices of dictionaries.
             yield tuple(
                 checked(batch, each, name)
                 if pa.types.is_dictionary(batch.column(each).type)

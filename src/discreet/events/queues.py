@@ -35,8 +35,8 @@ def topic_of(url: str) -> tuple[str, str, str]:
     found = re.fullmatch(r"(kafka|nats)://([^/@\s]+)/([\w.\-]+)", url)
     if found is None:
         raise ParameterError(
-            f"{shown(url)!r} is no topic: write kafka://BROKER:9092/TOPIC or nats://SERVER:4222/STREAM, without a "
-            "password (docs/queues.md says where credentials come from)"
+            f"{shown(url)!r} is not a topic; write kafka://BROKER:9092/TOPIC or nats://SERVER:4222/STREAM, "
+            "without a password (docs/queues.md explains credentials)"
         )
     return found[1], found[2], found[3]
 
@@ -102,7 +102,7 @@ class Queued:
             after[partition] = last + 1
         for partition, (first, end) in self._log.bounds().items():
             if after.get(partition, 0) > end:
-                raise DataError(f"{self._url} has fewer messages than were read of it: it was emptied, or made anew")
+                raise DataError(f"{self._url} has fewer messages than were already read; it was emptied or recreated")
             if first > kept.get(partition, first):
                 self._remark(f"{self._url}: messages that were not read yet are gone: the queue kept them too short")
         if not self._again:
@@ -166,7 +166,7 @@ class Queued:
                     until = time.monotonic() + _PATIENCE
                 reached = max(reached, message.offset + 1) if message.partition == partition else reached
             if time.monotonic() > until:
-                raise TryAgainError(f"{self._url} does not send messages that were read before; try again later")
+                raise TryAgainError(f"{self._url} did not return messages that were read before; try again later")
         found = b"".join(lines)
         if len(found) != length:
             self._remark(f"{self._url}: messages that were read before are gone, and their rows with them")
@@ -255,7 +255,7 @@ class _Kafka:
         try:
             import confluent_kafka
         except ImportError:
-            raise ParameterError("Kafka needs its client: install discreet[kafka]") from None
+            raise ParameterError("Kafka needs its client; install it with pip install 'discreet[kafka]'") from None
         self._kafka, self._topic = confluent_kafka, topic
         self._name = f"kafka://{servers}/{topic}"
         settings = _properties(os.environ.get("DISCREET_KAFKA_CONFIG")) | {
@@ -269,7 +269,7 @@ class _Kafka:
         try:
             self._consumer = confluent_kafka.Consumer(settings)
         except (confluent_kafka.KafkaException, ValueError, TypeError):
-            raise ParameterError(f"{self._name}: the settings in DISCREET_KAFKA_CONFIG are not understood") from None
+            raise ParameterError(f"{self._name}: the settings in DISCREET_KAFKA_CONFIG are not valid") from None
 
     def bounds(self) -> dict[int, tuple[int, int]]:
         found = {}
@@ -297,7 +297,7 @@ class _Kafka:
             come: list[Any] = self._consumer.consume(10_000, seconds or 0.01)
         for error in (each.error() for each in come):
             if error is not None and error.fatal():
-                raise TryAgainError(f"{self._name} cannot be read any more; try again later")
+                raise TryAgainError(f"{self._name} can no longer be read; try again later")
         good = (each for each in come if each.error() is None)
         return [QueuedMessage(each.partition(), each.offset(), each.value() or b"") for each in good]
 
@@ -348,7 +348,7 @@ class _Nats:
         try:
             import nats
         except ImportError:
-            raise ParameterError("NATS needs its client: install discreet[nats]") from None
+            raise ParameterError("NATS needs its client; install it with pip install 'discreet[nats]'") from None
         import asyncio
         import threading
 

@@ -1,7 +1,7 @@
-"""Which rows stay and what is computed of them, each by itself: the seam between readers and whoever computes.
+"""Which rows stay and what is computed of them, each by itself: the seam between readers and engines.
 
 Readers know nothing of SQL. What they are given reads some columns of a block of rows and says of every row whether it
-stays, and what it has in the columns that are asked for. A row of which that cannot be computed is bad, like one that
+stays, and what it has in the columns that are asked for. A row for which that cannot be computed is bad, like one that
 cannot be read, so nobody can stop a release with one of theirs.
 """
 
@@ -41,7 +41,7 @@ class Bound(Protocol):
     selects: bool
 
     def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
-        """Which rows stay, and of which that cannot be computed. Of rows that stay it can."""
+        """Which rows stay, and for which this cannot be computed. Of rows that stay it can."""
         ...
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
@@ -117,9 +117,9 @@ def of_arrays(query: Bound, arrays: tuple[pa.Array, ...]) -> tuple[tuple[pa.Arra
 
 
 def of_table(condition: Rowwise, table: Any) -> Any:
-    """The rows of a table of which a condition is true, in the same kind of table, or as a reader of Arrow batches.
+    """The rows of a table for which a condition is true, in the same kind of table, or as a reader of Arrow batches.
 
-    A row of which it cannot be computed is left out, like one that cannot be an item (docs/privacy/errors.md).
+    A row for which it cannot be computed is left out, like one that cannot be an item (docs/privacy/errors.md).
 
     Raises:
         DataError: For anything but a table, and for columns that are not there.
@@ -131,7 +131,7 @@ def of_table(condition: Rowwise, table: Any) -> Any:
     if names_of_objects(table):
         columns = [column_of_objects(table, name) for name in names]
         if len({len(column) for column in columns}) > 1:
-            raise DataError("a dict of columns needs columns of one length")
+            raise DataError("all columns of a dict must have the same length")
         keep = query.keeps(columns)[0]
         if isinstance(table, dict):
             return {name: kept(column, keep) for name, column in table.items()}
@@ -151,7 +151,7 @@ def of_table(condition: Rowwise, table: Any) -> Any:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The same without views, of which Arrow cannot take some."""
+    """The same without views; Arrow cannot take some of them."""
     return pa.schema([each.with_type(without_views(pa.array([], each.type)).type) for each in schema])
 
 

@@ -1,4 +1,4 @@
-"""At most so many different items of a person: of whoever has more, a random sample.
+"""At most this many different items of a person: of anyone with more, a random sample.
 
 `UserSets` takes rows that say whose they are, `items_of_users` lists with one row a person.
 """
@@ -119,7 +119,7 @@ def items_of_users(data: Any, max_items: int, nulls: str, source: RandomSource) 
 def _plain_tables(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> Iterator[pa.Array]:
     if pa.types.is_struct(lists.type):
         if lists.type.num_fields != 1 or lists.null_count:
-            raise DataError("expected one column of lists, got a table of several, or with null rows")
+            raise DataError("expected one column of lists without null rows")
         lists = lists.field(0)
     items = _from_arrow(lists, max_items, nulls, source)
     if len(items):

@@ -51,7 +51,7 @@ def at_endpoint(url: str, endpoint: str | None) -> str:
     if endpoint is None or scheme is None:
         return url
     if scheme == "https":
-        raise ParameterError("an endpoint is for s3://, gs:// and abfs://: of https:// the URL says all")
+        raise ParameterError("endpoint works with s3://, gs:// and abfs://; an https:// URL needs none")
     if not re.fullmatch(r"https?://[^/?#@\s]+/?", endpoint):
         raise ParameterError("endpoint must be a URL without a path: https://minio.example.org:9000")
     return url + _ENDPOINT + endpoint.rstrip("/")
@@ -102,7 +102,7 @@ def _told(url: str, doing: str) -> Iterator[None]:
         raise ParameterError(f"{shown(url)} cannot be {doing}: {why}")
     if _NOT_THERE.search(said):
         raise ParameterError(f"{shown(url)} cannot be {doing}: there is no such file or bucket")
-    raise TryAgainError(f"{shown(url)} cannot be {doing}: the store does not answer as it should; try again later")
+    raise TryAgainError(f"{shown(url)} cannot be {doing}: the store gave an unexpected answer; try again later")
 
 
 def _kind(url: str) -> str:
@@ -127,7 +127,9 @@ def _place(url: str) -> _Place:
     azure, account = _kind(url) == "abfs", ""
     if at and user != "anonymous":
         if not azure or ":" in user:
-            raise ParameterError(f"{shown(url)}: no credentials in a URL; they come from {_CREDENTIALS[_kind(url)]}")
+            raise ParameterError(
+                f"{shown(url)}: a URL must not hold credentials; they come from {_CREDENTIALS[_kind(url)]}"
+            )
         account, bucket = bucket.partition(".")[0], user
     if not bucket:
         raise ParameterError(f"{shown(url)} names no {'container' if azure else 'bucket'}")
@@ -167,7 +169,7 @@ def _azure(account: str, kind: str, host: str, anonymous: bool) -> Any:
     name = account or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME") or said.get("AccountName")
     if not name:
         raise ParameterError(
-            "which account of Azure? Write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FILE, or set "
+            "no Azure account named; write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FILE, or set "
             "AZURE_STORAGE_ACCOUNT_NAME"
         )
     key = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY") or said.get("AccountKey")
@@ -180,7 +182,7 @@ def expand_remote(url: str) -> list[str]:
     """The files that a URL stands for: itself, or those of a store that a pattern matches, sorted."""
     if scheme_of(url) == "https":
         if re.search(r"[*\[]", shown(url)):
-            raise ParameterError(f"{shown(url)}: a web server does not list its files; name each")
+            raise ParameterError(f"{shown(url)}: a web server does not list its files; name each of them")
         return [url]
     from pyarrow import fs
 
@@ -190,7 +192,7 @@ def expand_remote(url: str) -> list[str]:
             found = place.system.get_file_info(place.path)
         if found.type == fs.FileType.Directory:
             pattern = f"{shown(url).rstrip('/')}/*"
-            raise ParameterError(f"{shown(url)!r} is a directory; a pattern such as {pattern!r} takes its files")
+            raise ParameterError(f"{shown(url)!r} is a directory; a pattern such as {pattern!r} names its files")
         _sizes[url] = found.size
         return [url] if found.type == fs.FileType.File else []
     fixed = re.split(r"[*?\[]", place.path)[0].rpartition("/")[0]
@@ -325,7 +327,7 @@ class _StaysSecret(HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if scheme_of(newurl) != "https":
-            raise ParameterError(f"{shown(req.full_url)} leads to a place that is not https://")
+            raise ParameterError(f"{shown(req.full_url)} redirects to a URL that is not https://")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -437,7 +439,7 @@ class RemoteFile(io.RawIOBase):
             raise self._replaced()
 
     def _replaced(self) -> DataError:
-        return DataError(f"{shown(self._url)} was replaced while it was read")
+        return DataError(f"{shown(self._url)} was replaced while it was being read; run the command again")
 
     def close(self) -> None:
         if not self.closed and hasattr(self, "_threads"):
@@ -460,7 +462,10 @@ class StoredFile:
     def __init__(self, path: Url) -> None:
         self.path = path
         if scheme_of(path) == "https":
-            raise ParameterError(f"the output {shown(path)} is on a web server, which takes no files; name a store")
+            raise ParameterError(
+                f"the output {shown(path)} is on a web server, which takes no uploads; name a "
+                f"local file or an object store"
+            )
         self._place = _place(path)
         if not self._place.path.rpartition("/")[2]:
             raise ParameterError(f"the output {shown(path)} names no file")

@@ -61,7 +61,7 @@ def events_of(data: Any) -> Events:
 
 
 def _found(data: Any) -> Events:
-    """The rows of tables that are elsewhere, by their own methods, whoever made them; of anything else as it is.
+    """The rows of tables that are elsewhere, by their own methods, no matter who made them; of anything else as it is.
 
     Delta tables give a Dataset of pyarrow, and tables of Iceberg a scan.
     """
@@ -158,7 +158,7 @@ class Tables(Events):
         names = wanted.columns
         if wanted.numbers:
             if not names and wanted.user is not None:
-                raise ParameterError("user protects people, and needs the column of the values")
+                raise ParameterError("user needs column: the column with the values")
             table = self._data if names else _numbers_alone(self._data)
             return TableRows(table, replace(wanted, columns=names or ("value",)))
         if wanted.only_groups:
@@ -166,9 +166,9 @@ class Tables(Events):
         keyed = self.makes_keys(names) and not wanted.plain
         if wanted.by or keyed or wanted.user is not None or wanted.pairing is not None:
             if not names and not keyed:
-                raise ParameterError("people and groups are those of a table: name the column of the items")
+                raise ParameterError("user and by need a table; name the column to count")
             if wanted.lists:
-                raise ParameterError("lists of items come in one column, alone: here a row has one item")
+                raise ParameterError("a column of lists cannot be combined with other columns; a row has one item here")
             return TableRows(
                 self._data if names else {"item": self._data}, replace(wanted, columns=names or ("item",)), keyed
             )
@@ -203,7 +203,7 @@ class _LookedUp(Tables):
 
     def _rows(self, wanted: Wanted) -> Rows:
         if not wanted.columns:
-            raise ParameterError("with a lookup, name the column that is asked about")
+            raise ParameterError("lookup needs column: the column the question is about")
         return self._tables([*wanted.columns, *wanted.by, wanted.user, wanted.value])._rows(wanted)
 
     def _tables(self, asked: Sequence[str | None]) -> Tables:
@@ -286,7 +286,7 @@ class ColumnRows(Rows):
 
 
 class _AllRows(Rows):
-    """The rows of a table, of which no cell is read where its length is known."""
+    """The rows of a table; no cell is read where its length is known."""
 
     def __init__(self, table: Any, wanted: Wanted) -> None:
         super().__init__(wanted)
@@ -297,7 +297,7 @@ class _AllRows(Rows):
         if isinstance(table, dict):
             lengths = {len(column) if hasattr(column, "__len__") else -1 for column in table.values()}
             if len(lengths) != 1 or lengths == {-1}:
-                raise DataError(f"expected a dict of columns, all of one length; this {type(table).__name__} is none")
+                raise DataError(f"expected a dict of columns of the same length, not this {type(table).__name__}")
             return int(lengths.pop())
         if library(table) in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2:
             return len(table)
@@ -310,7 +310,7 @@ def _numbers_alone(column: Any) -> dict[str, Any]:
     if isinstance(column, (Mapping, str, bytes)) or not hasattr(column, "__iter__") or getattr(column, "ndim", 1) != 1:
         raise DataError(
             f"without column the table is the column itself: a list, an array or a series of numbers, not a "
-            f"{type(column).__name__}; of a table, name the column"
+            f"{type(column).__name__}; for a table, name the column"
         )
     return {"value": column}
 
@@ -428,13 +428,13 @@ def chosen(
                 own.add(name)
         arrays.append(array)
     if len({len(array) for array in arrays}) > 1:
-        raise DataError("the columns of the table must have one length")
+        raise DataError("all columns of the table must have the same length")
     made, kept = pa.table(arrays, names=list(wanted)), np.ones(len(arrays[0]), np.bool_)
     for name, good in bad:
         if good is None:
             continue
         if bad_items == "error":
-            raise DataError(f"the column {name!r} has values that cannot be {'numbers' if name == values else 'items'}")
+            raise DataError(f"the column {name!r} has values that are not {'numbers' if name == values else 'items'}")
         what = "a number" if name == values else "an item, such as a text or a whole number"
         if len(good) and not good.any():
             raise DataError(f"no value of the column {name!r} can be {what}")
@@ -516,8 +516,8 @@ def _array_of(column: Any, numbers: bool = False) -> Any:
         if not numbers and str(column.dtype) in ("float16", "float32", "float64"):
             # One missing value makes floats of whole numbers in pandas: it would decide how all are published.
             raise DataError(
-                "a column of pandas holds floats, which whole numbers become where one is missing: say what they are, "
-                'with .astype("Int64") or .astype("Float64")'
+                "a pandas column holds floats, as whole numbers with missing values do; "
+                'convert it with .astype("Int64") or .astype("Float64")'
             )
         return pa.Array.from_pandas(column)
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
@@ -608,7 +608,7 @@ def type_of(data: Any) -> pa.DataType | None:
     if library(data) == "pandas":
         if data.ndim != 1:
             raise DataError(
-                f"expected one column, got a data frame of {data.shape[1]}: name those of the items with column="
+                f"expected one column, got a data frame of {data.shape[1]}: name the columns to count with column="
             )
         return None if data.dtype == object or categories_of(data) is not None else pa.Array.from_pandas(data[:0]).type
     if is_polars_objects(data):
@@ -634,7 +634,7 @@ def _is_list(kind: Any) -> bool:
 
 def _only_column(schema: Any) -> int:
     if len(schema) != 1:
-        raise DataError(f"expected one column, got a table of {len(schema)}: name those of the items with column=")
+        raise DataError(f"expected one column, got a table of {len(schema)}: name the columns to count with column=")
     return 0
 
 
@@ -673,7 +673,7 @@ def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
     for person, row in enumerate(lists):
         if row is None:
             if nulls != "skip":
-                raise DataError('the column of lists has nulls; nulls="skip" leaves those rows out')
+                raise DataError('the column of lists has nulls; pass nulls="skip" to leave those rows out')
             continue
         before = len(items)
         items += row

@@ -1,6 +1,6 @@
 """Values that each have a kind of their own, as bytes that tell the kinds apart.
 
-Python objects and JSON lines have no schema, and what a library makes of such a column depends on each of its values:
+Python objects and JSON lines have no schema, and what a library makes of the column depends on each of its values:
 one of bytes makes all text bytes, one float all numbers floats. So each value is written with its kind in front, and no
 row decides how another is read.
 """

@@ -107,7 +107,7 @@ class Dialect:
     """How cells are written in CSV and TSV.
 
     Attributes:
-        delimiter: Between cells, one character of ASCII ("tab" and "space" are words); None is that of the format.
+        delimiter: Between cells, one ASCII character ("tab" and "space" are words); None is that of the format.
         quote: Around cells that have a delimiter or a newline inside; "none" says that nothing is quoted.
         header: Whether the first line names the columns. Otherwise they are "1", "2", ...
     """
@@ -121,10 +121,10 @@ class Dialect:
             given = getattr(self, name)
             mark = _WORDS.get(given, given) if isinstance(given, str) else given
             if name == "delimiter" and given is not None and mark is None:
-                raise ParameterError("delimiter must be one character of ASCII, 'tab' or 'space', not 'none'")
+                raise ParameterError("delimiter must be one ASCII character, 'tab' or 'space', not 'none'")
             if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or mark in "\0\r\n" or mark > "\x7f"):
                 more = "'tab' or 'space'" if name == "delimiter" else "or 'none'"
-                raise ParameterError(f"{name} must be one character of ASCII, {more}, not {given!r}")
+                raise ParameterError(f"{name} must be one ASCII character, {more}, not {given!r}")
             object.__setattr__(self, name, mark)
         self.check(self.delimiter)
 
@@ -149,7 +149,7 @@ def dialect_of(header: bool = True, delimiter: str | None = None, quote: str | N
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """In which lines of an input the records of a block are: `before` it there are so many."""
+    """In which lines of an input the records of a block are: `before` it there are this many."""
 
     rows: TextRows
     block: bytes
@@ -171,7 +171,7 @@ class Places:
 class TextReader:
     """What the readers of text share; `rows` reads a block of whole records.
 
-    Where `quote` is not None, records are lines but for newlines inside of quoted cells.
+    Where `quote` is not None, records are lines except for newlines inside of quoted cells.
     """
 
     delimiter: str = ","
@@ -253,7 +253,7 @@ class Baskets(Lines):
 
 
 def _read(kinds: Kinds, ends: npt.NDArray[np.int64], lines: int, found: Sequence[_Column]) -> TextRows:
-    """Native rows; those of which a wanted column is not UTF-8 are bad."""
+    """Native rows; those with a wanted column that is not UTF-8 are bad."""
     if all(ascii for *_, ascii in found):
         return TextRows(kinds, ends, [_array(pa.string(), column) for column in found], lines=lines)
     columns = [_array(pa.binary(), column) for column in found]
@@ -320,8 +320,8 @@ class Delimited(TextReader):
         if missing and len(names) == 1:
             between = {",": "a comma", "\t": "a tab", " ": "a blank"}.get(self.delimiter, repr(self.delimiter))
             raise DataError(
-                f"{self._name} has no column {missing[0]!r}: with {between} between cells its header line is a single "
-                "one; give the delimiter that is between them, or say that there is no header"
+                f"{self._name} has no column {missing[0]!r}: split at {between}, its header line is a single cell. "
+                "Give the right delimiter, or say that there is no header"
             )
         places = {name: place for place, name in enumerate(choose(names, self._wanted, self._name, show_names=False))}
         self.names, self._columns = names, [places.get(name, -1) for name in names]
@@ -382,9 +382,7 @@ class Delimited(TextReader):
 def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:
     """The names of columns without a header, up to the last that is wanted."""
     if any(name is None or not re.fullmatch("[1-9][0-9]{0,4}", name) for name in wanted):
-        raise ParameterError(
-            f"without a header line the columns of {source} are named by their numbers, 1 for the first"
-        )
+        raise ParameterError(f"{source} has no header line; name its columns by number, 1 for the first")
     return [str(number) for number in range(1, 1 + max((int(name or 0) for name in wanted), default=0))]
 
 
@@ -450,7 +448,7 @@ def reader_of(
         return JsonLines(wanted, lists, anything)
     if any(each is not None for each in wanted):
         raise DataError(
-            f"{name} is read as {format}, which has no columns; state its format (a web server's log is 'combined')"
+            f"{name} is read as {format}, which has no columns; give its format ('combined' for a web server's log)"
         )
     return Baskets() if format == "baskets" else Lines()
 

@@ -47,7 +47,7 @@ class Times(NamedTuple):
 
 
 def _of_ticks(ticks: npt.NDArray[Any], per: int) -> Times:
-    """Of whole numbers, so many a second."""
+    """Of whole numbers, this many a second."""
     whole, rest = np.divmod(ticks, ticks.dtype.type(per))
     good = (whole >= YEAR_1) & (whole < _YEAR_10000)
     return Times(np.where(good, whole.astype(np.int64), _NO_TIME), rest / per, good)
@@ -260,7 +260,7 @@ def pair_keys(spans: pa.Array, people: pa.Array) -> pa.Array:
     kind = people.type.value_type if pa.types.is_dictionary(people.type) else people.type
     if pa.types.is_floating(kind):
         # One missing value makes floats of whole numbers in pandas: it would decide how all are told apart.
-        raise DataError("the people are floats, which whole numbers become: give whole numbers or texts")
+        raise DataError("user holds floats; convert it to whole numbers or text")
     if kind_of(kind, lists=False) is None and not pa.types.is_null(kind):
         people = read(people, lambda: people.cast(pa.string()))
     wide = pa.int64() if pa.types.is_timestamp(spans.type) else pa.int32()

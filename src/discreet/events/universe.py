@@ -42,7 +42,7 @@ class Universe:
     Bounded: a range of whole numbers or a list of different items, and the word of an item is its place. Unbounded, of
     one kind: the word of an integer is its 64-bit pattern; that of a text is a polynomial of its bytes over the field
     of 2^61 - 1 at a fixed public point. Two given texts of at most 7 m bytes share a word with probability at most
-    (m + 1)/2^61 if they were written without regard to that point; such a pair is counted as one item.
+    (m + 1)/2^61 if they were written without regard to that point; a pair like that is counted as one item.
 
     Attributes:
         kind: "int64", "uint64", "string" or "binary".
@@ -78,7 +78,7 @@ class Universe:
         self, kind: str, size: int | None, first: int | None = None, elements: tuple[Item, ...] | None = None
     ) -> Universe:
         if size is not None and size > _MOST:
-            raise ParameterError("a universe has at most 2**63 items")
+            raise ParameterError("a universe can have at most 2**63 items")
         for name, value in (("kind", kind), ("size", size), ("first", first), ("elements", elements)):
             object.__setattr__(self, name, value)
         return self
@@ -111,7 +111,7 @@ class Universe:
     def items(self, places: npt.ArrayLike) -> list[Any]:
         """The items at these places."""
         if self.first is None and self.elements is None:
-            raise ParameterError("an unbounded universe does not know its items")
+            raise ParameterError("an unbounded universe has no list of items")
         listed = np.asarray(places).tolist()
         if self.elements is not None:
             return [self.elements[place] for place in listed]
@@ -130,7 +130,7 @@ class Universe:
         if self.elements is not None:
             return self._places.get(item, -1)
         if self.first is None or self.size is None:
-            raise ParameterError("an unbounded universe knows no places")
+            raise ParameterError("an unbounded universe has no positions")
         return item - self.first if isinstance(item, int) and 0 <= item - self.first < self.size else -1
 
     def positions(self, items: pa.Array) -> npt.NDArray[np.int64]:
@@ -148,8 +148,7 @@ class Universe:
         """Refuse a column whose type says that it holds items of another kind. No row is looked at."""
         if not self._holds(kind):
             raise IncompatibleSummaryError(
-                f"the universe and the column hold items of different kinds, {self.kind} and {kind}; write both in the "
-                "same way, for example as text"
+                f"the universe holds {self.kind} items, the column {kind}; use one kind for both, such as text"
             )
 
     @property
@@ -175,7 +174,9 @@ class Universe:
 
     def _listed_places(self, items: Any, nulls: str) -> npt.NDArray[np.int64]:
         column, kind = prepare_column(items), _KINDS[self.kind]
-        another = DataError(f"the universe has {self.kind} items, the column has items of another kind")
+        another = DataError(
+            f"the universe has {self.kind} items, but the column has items of another kind; use one kind"
+        )
         if is_arrow(column):
             chunks = [_without_nulls(chunk, skip_nulls(nulls)) for chunk in arrow_chunks(column)]
             if not all(self._holds(chunk.type) for chunk in chunks if len(chunk)):
@@ -295,7 +296,7 @@ def _integers(low: int, high: int) -> str:
         return "int64"
     if low >= 0 and high < 2**64:
         return "uint64"
-    raise ParameterError("the integers of a universe must fit int64, or all of them uint64")
+    raise ParameterError("the integers of a universe must all fit into int64, or all into uint64")
 
 
 def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
@@ -310,11 +311,11 @@ def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
     items: tuple[Item, ...] = tuple(item for item in elements if item is not None)
     if not items or len(items) < len(elements) or len(set(map(type, items))) != 1:
         raise ParameterError(
-            "a listed universe has at least one item, all of them int of 64 bits, all str (Unicode) or all bytes; of "
-            "dates and the like make text, here and in the column"
+            "a listed universe needs at least one item, all of them 64-bit int, all str or all bytes; turn dates and "
+            "other types into text, here and in the column"
         )
     if len(set(items)) != len(items):
-        raise ParameterError("a universe must not list an item twice")
+        raise ParameterError("a universe lists an item twice; remove the duplicate")
     return items
 
 

@@ -196,7 +196,7 @@ def plain_column(column: pa.Array) -> tuple[list[Any], dict[str, Any]]:
     if pa.types.is_union(column.type):
         return plain_items(values), {"type": "mixed", "kinds": [_kind_name(value) for value in values]}
     if not isinstance(_type_named(str(column.type)), pa.DataType):
-        raise ValueError(f"no column of type {column.type} is published")
+        raise ValueError(f"columns of type {column.type} cannot be published")
     if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
         wide = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
         return column.cast(wide).to_pylist(), {"type": str(column.type)}
@@ -211,7 +211,7 @@ def column_of_plain(values: Sequence[Any], told: dict[str, Any]) -> pa.Array:
         return items_array(_of_kind(value, kind) for value, kind in zip(values, told["kinds"], strict=True))
     kind = _type_named(told["type"])
     if kind is None:
-        raise ValueError("not a type in which items are published")
+        raise ValueError("items of this type cannot be published")
     if pa.types.is_large_binary(kind):
         return pa.array([bytes.fromhex(value) for value in values], kind)
     if pa.types.is_floating(kind):

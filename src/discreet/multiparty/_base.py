@@ -2,7 +2,7 @@
 
 The argument, once for all of them. A message is made of one party's items and of public numbers only, and by a
 mechanism that is epsilon-DP for replacing one of its items. The parties draw independently, nobody answers, and the
-aggregator sees all messages. So whoever sees everything, and holds the items of all other parties, learns about one
+aggregator sees all messages. So anyone who sees everything, and holds the items of all other parties, learns about one
 item of a party what that party's message says, which is epsilon. docs/privacy/multiparty.md has it in full, protocol by
 protocol.
 """
@@ -88,7 +88,7 @@ class Protocol:
         """The universe from what is given, or from its description."""
         universe = Universe.from_dict(given) if isinstance(given, dict) else Universe.of(given)
         if universe.kind == "uint64" or (universe.size or 0) > 2**62:
-            raise ParameterError("a universe of numbers is within int64, of at most 2**62; 'integers' is unbounded")
+            raise ParameterError("a universe of numbers must fit int64 and have at most 2**62; 'integers' is unbounded")
         return universe
 
     @property
@@ -192,7 +192,7 @@ class Protocol:
                 count is at most that and the noise's reach.
             max_reports: Of local protocols: the most reports of one message. More than one is for parties with many
                 items, and for relays that are trusted not to make reports up; None takes what the protocol allows.
-            minimum_reports: Nothing is shown before so many parties were heard, of local protocols reports.
+            minimum_reports: Nothing is shown before this many parties were heard, of local protocols reports.
         """
         made: Aggregator = self._listener(self, Limits(max_items, max_reports, minimum_reports))
         return made
@@ -232,7 +232,7 @@ class Protocol:
         most = getattr(self, "max_items", None)
         if most is not None and items > most:
             raise ParameterError(
-                f"a party of this round has at most max_items={most} items: make a round that allows more"
+                f"a party of this round has at most max_items={most} items: make a round with a larger max_items"
             )
 
     def _check_own(self, items: int) -> None:
@@ -291,7 +291,7 @@ class Protocol:
         try:
             self._check_items(message.items)
         except ParameterError as error:
-            raise MessageError(f"message speaks of a number of items that is not allowed: {error}", "range") from None
+            raise MessageError(f"message states a number of items that is not allowed: {error}", "range") from None
         try:
             if any(first + count - 1 > MAX_NUMBER for first, count in self._covered(message)):
                 raise MessageError("message has a number of more than 63 bits", "range")
@@ -375,7 +375,7 @@ class Party:
         """
         check_payer(ledger, charge_id, self._source)
         if ledger is not None and not self._named:
-            raise ParameterError("give the party's number where a ledger pays: a random one would be charged again")
+            raise ParameterError("with a ledger, give the party's number; a random one would be charged again")
         words = self.protocol.universe.words(items, nulls)
         self.protocol._check_own(len(words))
         charge_id = self.charge_id if charge_id is None else charge_id
@@ -384,7 +384,7 @@ class Party:
         with self._lock:
             if self._spoke and not is_stored(ledger, charge_id):
                 raise ParameterError(
-                    "this party has spoken in this round; a second message would spend its budget again"
+                    "this party has already sent its message of this round; a second one would spend its budget again"
                 )
             message, self.payment = pay_and_draw(
                 ledger, charge_id, bill, lambda: self._draw(words), to_payload=bytes, from_payload=bytes

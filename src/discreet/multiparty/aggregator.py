@@ -128,7 +128,7 @@ class Limits:
     Attributes:
         max_items: The most items that one message may speak of; None for what the protocol allows.
         max_reports: Of local protocols: the most reports of one message; None for what the protocol allows.
-        minimum_reports: Nothing is shown before so many parties were heard, of local protocols reports.
+        minimum_reports: Nothing is shown before this many parties were heard, of local protocols reports.
     """
 
     max_items: int | None = None
@@ -142,17 +142,17 @@ class Limits:
                 whole_number(name, getattr(self, name), 1, MAX_NUMBER)
         whole_number("minimum_reports", self.minimum_reports, 0, MAX_NUMBER)
         if protocol.local and self.max_items is not None:
-            raise ParameterError("max_items is for messages about many items; a local protocol has max_reports")
+            raise ParameterError(
+                "max_items works with messages about many items; for a local protocol give max_reports"
+            )
         if not protocol.local and self.max_reports not in (None, 1):
-            raise ParameterError("max_reports is for local protocols; a message about many items has max_items")
+            raise ParameterError("max_reports works with local protocols; for messages about many items give max_items")
 
     def check_message(self, protocol: Protocol, items: int) -> None:
         """Refuse a message that speaks of more than it may."""
         most, what = (self.max_reports, "reports") if protocol.local else (self.max_items, "items")
         if most is not None and items > most:
-            raise MessageError(
-                f"message has more {what} than this aggregator takes in one: max_{what} is {most}", "range"
-            )
+            raise MessageError(f"message has more {what} than this aggregator accepts; max_{what} is {most}", "range")
 
 
 class Receiver(ABC):
@@ -224,7 +224,7 @@ class Receiver(ABC):
 
     @abstractmethod
     def liars(self, items: Any, share: float = 0.01) -> Liars:
-        """How far each estimate would move if so many of the parties had not been heard."""
+        """How far each estimate would move if this many of the parties had not been heard."""
 
     # ---- states ----------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class Aggregator(Receiver):
 
     def _take(self, message: Message, said: Any, data: bytes) -> bool:
         if not self._note(self.protocol._covered(message)):
-            raise MessageError("this party has been heard in this round already", "duplicate")
+            raise MessageError("this party has already sent a message in this round", "duplicate")
         self._keep(message, said)
         return True
 
@@ -335,7 +335,7 @@ class Aggregator(Receiver):
 
     @property
     def numbers(self) -> list[tuple[int, int]]:
-        """The numbers that were heard, as runs (first, count) in order: whoever is missing kept silent."""
+        """The numbers that were heard, as runs (first, count) in order: anyone who is missing kept silent."""
         with self._lock:
             return self._known.runs()
 
@@ -393,14 +393,15 @@ class Aggregator(Receiver):
         oracle = self.protocol._oracle
         if not oracle.unbiased:
             raise ParameterError(
-                f"{type(oracle).__name__} leaves out a part of every count, so that its estimates cannot be made "
-                "consistent; ask for them without consistent"
+                f"{type(oracle).__name__} leaves out a part of every count, so its estimates cannot be made "
+                "consistent; leave consistent out"
             )
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:
-        """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
+        """How far each estimate would move if this many of the parties (of local protocols: reports) had not been
+        heard.
 
-        The most that any of so many add and take away, given what was heard: whoever lies can do no more.
+        The most that any of this many add and take away, given what was heard: anyone who lies can do no more.
         """
         words = self.protocol.universe.words(items)
         heard = self._to_show()
@@ -412,7 +413,9 @@ class Aggregator(Receiver):
         """What estimates are made from, if that may be shown."""
         with self._lock:
             if self.shown < self.limits.minimum_reports:
-                raise DataError(f"nothing is shown before {self.limits.minimum_reports} were heard (minimum_reports)")
+                raise DataError(
+                    f"nothing is shown before {self.limits.minimum_reports} reports have arrived (minimum_reports)"
+                )
             return self._consolidated()
 
     def _consolidated(self) -> Heard:

@@ -210,7 +210,7 @@ class BlockStream(Protocol, ABC):
             raise MessageError("a packet of a stream does not count items", "format")
         packet = read_packet(opened.payload, self.shape)
         if packet.to > self.last_step:
-            raise MessageError("the packet tells about steps after the end of the stream", "range")
+            raise MessageError("the packet covers steps after the end of the stream", "range")
         return opened, packet
 
     @property
@@ -308,7 +308,7 @@ class StreamAggregator(Receiver):
         if known is not None and known[0] == bytes(data):
             return False
         if voice.spans.overlaps(*span):
-            raise MessageError("the party has told about these steps already", "duplicate")
+            raise MessageError("the party has already reported these steps", "duplicate")
         if said.to <= self._begin:
             return False
         voice.spans.add(*span)
@@ -374,8 +374,8 @@ class StreamAggregator(Receiver):
         )
 
     def liars(self, items: Any, share: float = 0.01, time: int | None = None) -> Liars:
-        """How far each estimate would move if so many of the parties had not been heard: the most that any so many add
-        and take away, given what was heard."""
+        """How far each estimate would move if this many of the parties had not been heard: the most that any this
+        many add and take away, given what was heard."""
         since, time = self._span(time)
         words, count = self.protocol.universe.words(items), liars_among(share, self.parties)
         parts, track = np.zeros((len(self._voices), len(words))), self.protocol.tracks - 1
@@ -389,7 +389,7 @@ class StreamAggregator(Receiver):
         since = 0 if self.protocol.window is None else max(0, time - self.protocol.window)
         if since < self._begin:
             raise ParameterError(
-                f"what came before step {self._begin + 1} is forgotten; the window would begin at {since + 1}"
+                f"what came before step {self._begin + 1} is no longer kept; the window would begin at {since + 1}"
             )
         return since, time
 

@@ -106,7 +106,7 @@ class Liars:
 
 
 def most_of(parts: Numbers, count: int) -> tuple[Numbers, Numbers]:
-    """The largest sums of at most so many rows, column by column, and the largest of their negatives."""
+    """The largest sums of at most this many rows, column by column, and the largest of their negatives."""
     count = min(count, len(parts))
     if count == 0:
         return np.zeros(parts.shape[1]), np.zeros(parts.shape[1])

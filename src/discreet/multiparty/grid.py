@@ -51,7 +51,7 @@ class GridUniverse:
 
     def __post_init__(self) -> None:
         if len(self.universes) < 2:
-            raise ParameterError("a grid has at least two dimensions; for one take a Hierarchy")
+            raise ParameterError("a grid needs at least two dimensions; for one, use a Hierarchy")
         whole_number("the size of the grid, of all dimensions together,", self.size, 1, _MAX_SIZE)
 
     @cached_property
@@ -114,7 +114,7 @@ class GridUniverse:
 def _values(row: Any, dimensions: int) -> Sequence[Any]:
     """The parts of an item."""
     if not isinstance(row, (tuple, list, np.ndarray)) or getattr(row, "ndim", 1) != 1 or len(row) != dimensions:
-        raise DataError(f"an item of this universe is a tuple of {dimensions} values, one for each dimension")
+        raise DataError(f"an item of this universe must be a tuple of {dimensions} values, one per dimension")
     return row  # type: ignore[return-value]
 
 
@@ -126,7 +126,8 @@ def grid_universe(given: object) -> GridUniverse:
         given = given.get("dimensions")
     if not isinstance(given, (tuple, list)):
         raise ParameterError(
-            f"the universe of a grid is a tuple of ordered universes, one a dimension, not {type(given).__name__}"
+            f"the universe of a grid must be a tuple of ordered universes, one per dimension, not "
+            f"{type(given).__name__}"
         )
     return GridUniverse(tuple(ordered_universe(universe) for universe in given))
 
@@ -249,7 +250,7 @@ def boxes_of(grid: GridUniverse, branching: int | None) -> Boxes:
 
 
 def _boxes(grid: GridUniverse, branching: int, usual: bool) -> Boxes:
-    """With so many parts; of strings, if that is by default, one character a level."""
+    """With this many parts; of strings, if that is by default, one character a level."""
     return Boxes(
         tuple(levels_of(each, None if usual and isinstance(each, Strings) else branching) for each in grid.universes)
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from discreet.events.universe import Universe
 
 _ENOUGH = 20
-"""From so many addends on their spread tells the variance of a sum: the quantiles of Student's law are then within
+"""From this many addends on their spread tells the variance of a sum: the quantiles of Student's law are then within
 those of `Estimates.bounds`, which has room for a Laplace law."""
 
 
@@ -104,7 +104,8 @@ class LevelAggregator(Aggregator, HasParts):
         return self.interval_counts(len(self.protocol.levels) - 1, words)
 
     def liars(self, items: Any, share: float = 0.01) -> Liars:
-        """How far each estimate would move if so many of the parties (of local protocols: reports) had not been heard.
+        """How far each estimate would move if this many of the parties (of local protocols: reports) had not been
+        heard.
 
         Of sampled reports an estimate is n/n_l times a sum over those of the last level, and liars choose their level:
         without m of them the factor is from (n - m)/n_l to n/(n_l - m), and the sum moves by what m reports add.
@@ -169,7 +170,7 @@ class LevelProtocol(Protocol):
         if not isinstance(self.options, dict):
             raise ParameterError("options must be a dictionary of the protocol's parameters")
         if "shuffled" in self.options:
-            raise ParameterError("reports about levels are not shuffled: shuffled is for single local protocols")
+            raise ParameterError("reports about levels cannot be shuffled; shuffled works with single local protocols")
         if self.by_level[0].family >= FIRST_COMPOSED:
             raise ParameterError(f"{self.protocol} does not estimate frequencies in one round")
 
@@ -245,7 +246,7 @@ class LevelProtocol(Protocol):
                 raise MessageError("message has reports of other numbers than it says", "range")
             opened.append((inner, protocol._decode(inner)))
         if self.local and total != message.items:
-            raise MessageError("message has another number of reports than it says", "size")
+            raise MessageError("message has a different number of reports than it states", "size")
         return opened
 
     @property

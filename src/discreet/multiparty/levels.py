@@ -48,7 +48,7 @@ class Strings:
         if item_of(self.alphabet) is None:
             raise ParameterError("the characters of an alphabet must be Unicode (one is a lone surrogate)")
         if len(set(self.alphabet)) != len(self.alphabet):
-            raise ParameterError("alphabet must not have a character twice")
+            raise ParameterError("alphabet has a character twice; remove one")
         whole_number("max_length", self.max_length, 1, 62)
         whole_number("the size of the universe, (len(alphabet) + 1) ** max_length,", self.size, 1, _MAX_SIZE)
 
@@ -166,7 +166,7 @@ def _texts(items: Any, nulls: str) -> npt.NDArray[np.str_]:
         return column
     values = values_of(column, nulls)
     if not all(isinstance(value, str) for value in values):
-        raise DataError("the universe has strings, the column has items of another kind")
+        raise DataError("the universe holds strings, but the column has items of another kind")
     if any(value.endswith("\0") for value in values):  # which NumPy would drop
         raise DataError("an item has a character that is not in the alphabet")
     return np.array(values, np.str_) if values else np.zeros(0, "U1")
@@ -281,7 +281,7 @@ class Quantile:
 
 
 class HasParts(ABC):
-    """Whoever has unbiased counts of the parts of every level."""
+    """Anyone who has unbiased counts of the parts of every level."""
 
     @property
     @abstractmethod
@@ -321,7 +321,7 @@ class HasParts(ABC):
 
 
 class IntervalQuestions(HasParts):
-    """Answers from unbiased counts of the intervals of every level, whoever has them."""
+    """Answers from unbiased counts of the intervals of every level, no matter who has them."""
 
     total_deviation: float = 0.0
     """The standard deviation of the total; 0 where it is public."""
@@ -401,7 +401,7 @@ class IntervalQuestions(HasParts):
             raise ParameterError(f"share must be from 0 to 1, not {share!r}")
         probability("confidence", confidence)
         if self.total == 0:
-            raise DataError("no items were heard of, so there is no quantile")
+            raise DataError("no items have arrived, so there is no quantile")
         target = share * self.total
         value = self._quantile(target)
         low, high = self._quantile_bounds(target, share * self.total_deviation, confidence)
@@ -429,7 +429,7 @@ class IntervalQuestions(HasParts):
         return node
 
     def _quantile_bounds(self, target: float, slack: float, confidence: float) -> tuple[int, int]:
-        """The hull of what can hold the quantile, but for a probability of 1 - confidence over all comparisons.
+        """The hull of what can hold the quantile, except with probability 1 - confidence over all comparisons.
 
         `slack` is the standard deviation of the target itself, which may err together with any count.
         """

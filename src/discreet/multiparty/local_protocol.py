@@ -10,11 +10,11 @@ batch in random order, at any time (a new report changes places with one drawn a
 of their numbers; what was heard is known by sorted numbers, too. So neither its memory nor its state has the order in
 which reports came, beyond which of them are in one batch.
 
-**What is shown** grows by whole batches only: at least N reports that no aggregator showed before. Whoever compares any
-two answers of one aggregator, or of several that were merged, sees a batch or nothing (docs/privacy/shuffling.md has
-the argument). So what another aggregator shows is taken batch by batch: a batch none of which is shown here is shown
-here, too. Of a batch that is shown here in part the rest would be seen by itself; it is left over, and waits until N
-new reports are shown, with them and beyond their number. What waits there is moved, so that it is shown once.
+**What is shown** grows by whole batches only: at least N reports that no aggregator showed before. Anyone who compares
+any two answers of one aggregator, or of several that were merged, sees a batch or nothing (docs/privacy/shuffling.md
+has the argument). So what another aggregator shows is taken batch by batch: a batch that is not shown here at all is
+shown here, too. Of a batch that is shown here in part the rest would be seen by itself; it is left over, and waits
+until N new reports are shown, with them and beyond their number. What waits there is moved, so that it is shown once.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class LocalProtocol(Protocol):
     """Every item is a report of its own; a party with one item is a user of local differential privacy.
 
     Args:
-        shuffled: Reports are shown without their senders, in batches of at least so many, and have random numbers; None
+        shuffled: Reports are shown without their senders, in batches of at least this many, and have random numbers;
+        None
             for rounds in which anyone may know who sent what. What that is worth says `shuffled_budget`.
     """
 
@@ -122,12 +123,12 @@ class LocalProtocol(Protocol):
         """
         if self.shuffled is not None and number is not None:
             raise ParameterError(
-                "a report of a shuffled round has a random number, so that it tells nothing of its sender"
+                "a report of a shuffled round must have a random number, so that it says nothing about its sender"
             )
         return super().party(number, source=source)
 
     def shuffled_budget(self, delta: float = USUAL_DELTA) -> Budget:
-        """What a report of a shuffled round loses to whoever sees complete batches only, besides epsilon to anyone.
+        """What a report of a shuffled round loses to anyone who sees complete batches only, besides epsilon to anyone.
 
         Rests on the collector, who is trusted to forget who sent which report, and when, and to give it to one
         aggregator; and on as many honest reports in a batch as it says, as those that liars make up hide nobody.
@@ -171,7 +172,7 @@ class LocalProtocol(Protocol):
         heard = [(message, self._checked(message)) for message in opened]
         covered = sorted(run for message in opened for run in self._covered(message))
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):
-            raise MessageError("two of the messages speak for the same number", "duplicate")
+            raise MessageError("two of the messages have the same number", "duplicate")
         whole = self._rewrite(heard)
         if len(whole) > 1:
             raise ParameterError(f"a message of {type(self).__name__} has at most {self._most} reports")
@@ -197,7 +198,7 @@ class LocalProtocol(Protocol):
     def _check_own(self, items: int) -> None:
         if self.shuffled is not None and items != 1:
             raise ParameterError(
-                f"a message of a shuffled round is one report, not {items}: several would be seen together"
+                f"a message of a shuffled round must hold one report, not {items}; several would be seen together"
             )
         self._check_items(items)
 
@@ -449,7 +450,7 @@ class ShuffledAggregator(LocalAggregator):
 
     def _to_show(self) -> Heard:
         if not self._shown:
-            raise DataError(f"nothing is shown before {self._size} reports came: they are shown in batches")
+            raise DataError(f"nothing is shown before {self._size} reports have arrived; they are shown in batches")
         return super()._to_show()
 
     # ---- merging -----------------------------------------------------------------------------------------------------
@@ -528,7 +529,7 @@ class ShuffledAggregator(LocalAggregator):
         self._seeded = any(message.seeded for group in groups for message, _ in group)
         found = [self._in_order(*(reports for _, reports in group)) for group in groups]
         if len(found) < 2 or None in found[2:]:
-            raise MessageError("it is cut short", "size")
+            raise MessageError("it is truncated", "size")
         parts = _Parts([batch for batch in found[2:] if batch is not None], *found[:2])
         if any(len(batch.numbers) < self._size for batch in parts.batches):
             raise MessageError("a batch in it is too small", "size")

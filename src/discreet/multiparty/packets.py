@@ -84,7 +84,7 @@ def block_cover(
 
     Where a block is not known its halves are tried, down to single epochs; what is left out is covered by nothing.
     At most 2 * levels blocks if all are known. `told` are epochs in order, of which every known block has one or more:
-    where there are none nothing is looked for, so whoever tells of two epochs far apart makes no work in between.
+    where there are none nothing is looked for, so anyone who tells of two epochs far apart makes no work in between.
     """
 
     def parts(block: Block) -> Iterator[Block]:
@@ -182,7 +182,8 @@ class Shape:
         return _native.write_integers(np.concatenate([np.zeros(0, np.int64), *blocks.values()]))
 
     def read(self, data: bytes, ended: Sequence[Block], count: int) -> dict[Block, Any]:
-        """The inverse, of blocks that have so many cells together; `MessageError` or `DataError` for anything else."""
+        """The inverse, of blocks that have this many cells together; `MessageError` or `DataError` for anything
+        else."""
         # The largest block's bound is the largest, and the least noise has the most zeros.
         most, least = max(map(self.bound, ended), default=0), min(map(self.scale, ended), default=self.scales[0])
         cells = read_cells(data, count, most, least)

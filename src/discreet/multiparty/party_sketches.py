@@ -2,7 +2,7 @@
 
 A sketch of R rows holds, in each row, sign * count of every item in one cell. Replacing one item changes a row by 2 in
 l1 at most (two cells by 1, or one by 2, or none), the sketch by 2R. Discrete Laplace noise of scale 2R/epsilon in every
-cell is epsilon-DP. Cells are cut to what n items and the noise can reach but for a probability of 2^-64 a cell: this is
+cell is epsilon-DP. Cells are cut to what n items and the noise can reach except with probability 2^-64 a cell: this is
 a function of the noisy cell, and lets the aggregator refuse what no honest party sends.
 """
 
@@ -75,7 +75,7 @@ def with_noise(values: Cells, scale: Fraction, bound: int, source: RandomSource)
 
 
 def read_cells(data: bytes, count: int, bound: int, scale: Fraction) -> Cells:
-    """So many noisy cells; refused before memory is taken for them if there cannot be so many in so few bytes.
+    """This many noisy cells; refused before memory is taken for them if there cannot be this many in so few bytes.
 
     A cell with noise is not 0 with probability p = 2q/(1 + q) at least, and then takes a bit at least. Where p count is
     400 or more, fewer than half of that are not 0 with probability e^-50 at most (Chernoff).
@@ -83,7 +83,7 @@ def read_cells(data: bytes, count: int, bound: int, scale: Fraction) -> Cells:
     q = math.exp(-1 / float(scale))
     expected = count * 2 * q / (1 + q)
     if expected >= 400 and 16 * len(data) < expected:
-        raise MessageError("message is too short for the number of cells that it speaks of", "size")
+        raise MessageError("message is too short for the number of cells that it states", "size")
     return _native.read_integers(data, count, bound)
 
 

@@ -105,11 +105,11 @@ def hear(
     """
     limits = limits or {}
     if limits and isinstance(protocol, BlockStream):
-        raise ParameterError("limits are for rounds; a packet of a stream has one item a step")
+        raise ParameterError("limits work with rounds only; a packet of a stream has one item per step")
     if state is None and getattr(protocol, "shuffled", None) is not None:
         raise ParameterError(
-            "a shuffled round needs a state file, which remembers the batches that were shown; without one the answers "
-            "before and after a single report show that report"
+            "a shuffled round needs a state file to remember the batches it has shown. Without one, the answers before "
+            "and after a report would reveal that report"
         )
     aggregator: Receiver
     if state is None:
@@ -169,7 +169,7 @@ class Questions:
 
     Attributes:
         items: Estimate these items.
-        top: The so many items with the largest estimates, of a bounded universe.
+        top: This many items with the largest estimates, of a bounded universe.
         share: With levels, or of a stream whose blocks name items: all items that make up at least this share.
         quantiles: With levels: these quantiles.
         ranges: With levels: how many items are within these bounds, both included.
@@ -197,16 +197,18 @@ class Questions:
         if self.ranges and not levels and not isinstance(protocol, GridHierarchy):
             raise ParameterError("ranges need a round with levels")
         if self.consistent and isinstance(protocol, BlockStream):
-            raise ParameterError("how many items a stream has is not known, so nothing is made consistent")
+            raise ParameterError(
+                "the number of items of a stream is not known, so its estimates cannot be made consistent"
+            )
         if self.time is not None and not isinstance(protocol, BlockStream):
-            raise ParameterError("a time is for streams")
+            raise ParameterError("a time works with streams only")
         if self.liars is not None:
             probability("liars", self.liars)
             if not self.items and self.top is None:
-                raise ParameterError("what liars could have moved is told of items, or of the top")
+                raise ParameterError("liars work with items, or with the top")
         if self.top is not None:
             if self.items:
-                raise ParameterError("ask either for the top, or for items")
+                raise ParameterError("ask for the top or for items, not both")
             size = protocol.universe.size
             if size is None or size > MOST_LISTED:
                 raise ParameterError(f"the top needs a universe of at most {MOST_LISTED} items; or levels and a share")
@@ -214,7 +216,7 @@ class Questions:
     def answered(self, protocol: Protocol, aggregator: Any, confidence: float) -> dict[str, Any]:
         """The answers, JSON-ready, with the guarantee."""
         if aggregator.parties == 0:
-            raise DataError("no message could be taken, so there is nothing to estimate")
+            raise DataError("no message was accepted, so there is nothing to estimate")
         found: dict[str, Any] = {}
         items = self.items if self.top is None else protocol.universe.items(range(protocol.universe.size or 0))
         if len(items):

@@ -204,7 +204,7 @@ def plan_stream(
         parties: How many there are.
         steps: The length of the stream, or of the window.
         epsilon: What all that a party ever sends may tell about one of its steps.
-        bytes_per_party: How much a party may send in so many steps.
+        bytes_per_party: How much a party may send in this many steps.
         window: Whether counts are of the last steps, for ever, and not since the beginning.
         universe_size: How many different items there may be.
         branching: The parts of an interval, for a `HierarchicalStream`; None for a `Stream`.
@@ -235,7 +235,7 @@ def plan_stream(
             if found is not None:
                 rows.append(found)
     if not rows:
-        raise ParameterError("no stream can be made with this epsilon: it is too small")
+        raise ParameterError("this epsilon is too small for any stream; use a larger one")
     rows = _best_first(rows)
     fitting = [row for row in rows if row.fits][:_SHOWN]
     return RoundPlan(tuple(fitting or sorted(rows, key=lambda row: row.bytes_per_party)[:_SHOWN]))

@@ -42,8 +42,8 @@ class StreamParty:
 
     Store the state (`to_bytes`) before handing a message on. It contains the message; a party that went on from an
     older state would draw new noise for a block that was sent, and two noisy copies lose twice as much. A ledger
-    refuses such a state (`OldStateError`); whoever lost the newer one goes on as another party, which starts after the
-    last step told.
+    refuses such a state (`OldStateError`); anyone who lost the newer one goes on as another party, which starts after
+    the last step told.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class StreamParty:
                 same call begins once more, at no cost. A party that has begun, and whose state is not here, is refused.
         """
         if not self._pay(save) and self._ledger is not None:
-            raise ParameterError("this party began the stream already; it goes on from its state")
+            raise ParameterError("this party has already started the stream; continue from its state")
 
     def _pay(self, save: Callable[[], None] | None = None) -> bool:
         """Charge, once, for all that the party will ever send; whether it begins now."""
@@ -123,9 +123,10 @@ class StreamParty:
             yield
         except OldStateError as error:
             raise OldStateError(
-                f"the state of party {self.number} has sent {error.tick} messages, and {error.known} were sent: it is "
-                "a copy, or an older one. Use the newer state. If it is lost, go on as another party (another number, "
-                "start=the last step told), which is charged for itself",
+                f"the state of party {self.number} has sent {error.tick} messages, but {error.known} were sent: it is "
+                "an old copy. Use the newer state. If it is lost, continue as another party (another number, "
+                "start=the last step sent), "
+                "which is charged separately",
                 tick=error.tick,
                 known=error.known,
             ) from None
@@ -315,7 +316,9 @@ def _words(universe: Universe, items: Any) -> tuple[Words, npt.NDArray[np.bool_]
     found = universe.words(column, nulls="skip")
     # One word for many steps would be broadcast to all of them.
     if len(found) != int(present.sum()):
-        raise DataError("cannot tell at which steps nothing arrived; mark them by None, or by nulls of an Arrow column")
+        raise DataError(
+            "cannot tell at which steps nothing arrived; mark them with None, or with nulls in an Arrow column"
+        )
     words = np.zeros(len(present), np.uint64)
     words[present] = found
     return words, present

@@ -103,7 +103,7 @@ def unpack(family: int, round_digest: bytes, digest: bytes, data: object) -> Mes
     if data[:2] != MAGIC:
         raise MessageError("not a message of discreet", "format")
     if zlib.crc32(data[:-_CHECKSUM_BYTES]) != int.from_bytes(data[-_CHECKSUM_BYTES:], "little"):
-        raise MessageError("message was damaged on its way (checksum)", "checksum")
+        raise MessageError("message was damaged in transit (checksum)", "checksum")
     version = data[2] & ~SEEDED
     if version != VERSION:
         raise MessageError(f"message has version {version}; version {VERSION} can be read", "format")
@@ -138,7 +138,7 @@ def unpack_parts(data: bytes, most: int) -> Sequence[bytes]:
         parts.append(data[at : at + length])
         at += length
     if at != len(data):
-        raise MessageError("message goes on after its last part", "format")
+        raise MessageError("message continues after its last part", "format")
     return parts
 
 
@@ -166,7 +166,7 @@ def read_entries(data: memoryview, size: int, bound: int) -> tuple[Integers, Int
     if count == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), data[at:]
     if count > size or count > 8 * len(data):  # an entry takes two bits at least
-        raise MessageError("message has more entries than it may", "range")
+        raise MessageError("message has more entries than allowed", "range")
     parts = []
     for limit in ((size + 1) // 2, bound):  # a gap below `size` is written as a number of half its size
         length, at = read_varint(data, at)

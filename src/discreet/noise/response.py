@@ -23,5 +23,7 @@ def keep_probability(choices: int, epsilon: Fraction) -> Fraction:
     other = -(-(_ONE * q) // ((1 << _BITS) + q * (choices - 1)))
     keep = _ONE - (choices - 1) * other
     if keep <= other:
-        raise ParameterError("epsilon is too small or there are too many choices for a response in units of 2**-64")
+        raise ParameterError(
+            "epsilon is too small, or there are too many choices, to compute a response; raise epsilon"
+        )
     return Fraction(keep, _ONE)

@@ -4,7 +4,7 @@ Item i has weight exp(-rate * gap_i), gap_i = best score - score_i. Items are pu
 class c <= 32 * rate * gap_i, so that exp(-c/32) is at least the weight. A class is drawn in proportion to (its size) *
 exp(-c/32) by exact inversion, an item uniformly in it, and the item is accepted with probability exp(-(rate * gap_i -
 c/32)), so that the product is the weight. The class may be computed in floating point, because it only has to be small
-enough: the acceptance makes up for what it lacks, exactly. It lacks at most 1 but for rounding, except in the last
+enough: the acceptance makes up for what it lacks, exactly. It lacks at most 1 except for rounding, except in the last
 class, which holds everything lighter than exp(-64) and is next to never drawn: one attempt is nearly always enough.
 
 Blocks of many items of nearly equal weight (`select_block`) have their sizes in place of ones: a class is drawn in

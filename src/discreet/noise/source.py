@@ -58,7 +58,8 @@ def _scale(name: str, value: object) -> Fraction:
 
 
 class Plainly(int):
-    """A size: so many draws of `discrete_laplace` in plain memory (a `memoryview`), for which NumPy need not be loaded.
+    """A size: this many draws of `discrete_laplace` in plain memory (a `memoryview`), for which NumPy need not be
+    loaded.
 
     A source that draws in a way of its own, as those of the audit, gives an array as for any other number.
     """
@@ -76,7 +77,7 @@ class RandomSource:
 
     @property
     def seeded(self) -> bool:
-        """Whether what is drawn can be predicted. Noise from such a source protects nobody."""
+        """Whether what is drawn can be predicted. Noise from a seeded source protects nobody."""
         return self._source.native.seeded
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Nobody is trusted after an event is processed: the memory itself is private.
 
-Each estimator has `update(items)`, `release()`, `announce_intrusion()`, `to_bytes()` and `from_bytes(data)`. Whoever
+Each estimator has `update(items)`, `release()`, `announce_intrusion()`, `to_bytes()` and `from_bytes(data)`. Anyone who
 reads its memory or its state once, and every release, learns no more about any element than the budget says.
 """
 

@@ -55,7 +55,7 @@ class PanEstimate(Estimate):
 
 
 class PanEstimator:
-    """An estimator whose memory is private: whoever reads it, once, learns no more than its budget says.
+    """An estimator whose memory is private: anyone who reads it, once, learns no more than its budget says.
 
     Unit: all occurrences of one element of the universe. An update takes effect as a whole or not at all, and holds no
     item when it returns.
@@ -187,7 +187,7 @@ class PanEstimator:
         made = json.loads(self._charge.published(number, draw))
         if made["answered"] != question:
             raise OldStateError(
-                f"release {number} was made from a copy of this state, and asked something else: use the newer one",
+                f"release {number} was made from a copy of this state, with another question; use the newer state",
                 tick=number - 1,
                 known=number,
             )
@@ -210,7 +210,7 @@ class PanEstimator:
             self._table.rerandomise(self._native_source)
 
     def _beyond_the_plan(self, intrusions: int) -> dict[str, Bill]:
-        """What so many announced intrusions cost that the budget does not cover; what was paid costs nothing more."""
+        """What this many announced intrusions cost that the budget does not cover; what was paid costs nothing more."""
         s = self._settings
         numbers = range(s.announced_intrusions + 1, intrusions + 1)
         return {f"intrusion-{number}": self._bill(rounded_up(s.epsilon_state)) for number in numbers}
@@ -373,7 +373,7 @@ class PanEstimator:
         return BitCell(*self.response.after(0), modulus, step)
 
     def seen_by_intruder(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The counters and the bits of every entry, as whoever reads the memory finds them."""
+        """The counters and the bits of every entry, as anyone who reads the memory finds them."""
         layers: list[Any] = [self._table.seen_by_intruder(layer) for layer in range(self._table.layers)]
         return [
             (tuple(c[i] for c, _ in layers if c), tuple(b[i] for _, b in layers if b))

@@ -32,7 +32,7 @@ class Sampled(PanEstimator):
         self._sample_size = min(given, _size(self._universe))
 
     def _sample_for(self, alpha: float, beta: float, epsilon: float, universe: object, options: Options) -> int:
-        """The smallest sample whose error stays below alpha but for a probability of beta."""
+        """The smallest sample whose error stays below alpha except with probability beta."""
 
         def resize(m: int) -> None:
             self._sample_size = m

@@ -60,7 +60,7 @@ class StateCharge:
             return None if saved is None else cls(*saved)
         check_payer(account, None, None)
         if seeded:
-            raise ParameterError("a ledger keeps private releases; a state from a seeded source is not private")
+            raise ParameterError("ledger cannot be combined with a state from a seeded source, which is not private")
         made = cls(*(saved or (_new_id(), uuid.uuid4().hex)), account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state")
         for what, further in (more or {}).items():
@@ -71,8 +71,8 @@ class StateCharge:
         """Charge for something beyond what the charge covers; `what` names it, and repeated it costs nothing more."""
         if self.account is None:
             raise ParameterError(
-                f"a ledger paid for this state, and {what.replace('-', ' ')} is not covered: it costs {bill.budget} "
-                "more. Give the account: from_bytes(data, ledger=account)"
+                f"a ledger paid for this state, but {what.replace('-', ' ')} costs {bill.budget} more. Give the "
+                "account: from_bytes(data, ledger=account)"
             )
         begin(self.account, f"{self.charge_id}-{what}", bill, self.token.encode(), what="state")
 
@@ -94,7 +94,7 @@ class StateCharge:
             if last is not None and _release_of(last.payload) > number:
                 known = _release_of(last.payload)
                 raise OldStateError(
-                    f"the state has made {number - 1} releases, and a copy of it {known}: use the newer one",
+                    f"the state has made {number - 1} releases, but a copy of it made {known}; use the newer one",
                     tick=number - 1,
                     known=known,
                 )

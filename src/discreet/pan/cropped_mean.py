@@ -68,7 +68,7 @@ class CroppedMean(SampledBits):
     def for_accuracy(
         cls, alpha: float, beta: float, epsilon: float, *, universe: object, t: int, **options: Unpack[Options]
     ) -> Self:
-        """With the smallest sample for which |value - cropped mean| <= alpha t but for a probability of beta."""
+        """With the smallest sample for which |value - cropped mean| <= alpha t except with probability beta."""
         m = object.__new__(cls)._sample_for(alpha, beta, epsilon, universe, options)
         return cls(universe, t, budget=Budget(epsilon), sample_size=m, **options)
 
@@ -94,7 +94,7 @@ class CroppedMean(SampledBits):
         """The t that a release is asked; by default the one of the state."""
         question = self._asked_before({"t": self._t if t is None else t})
         if question["t"] < self._modulus and self.intrusions:
-            raise ParameterError("after an announced intrusion only the t that the state was made with can be answered")
+            raise ParameterError("after an announced intrusion, only the t that the state was made with can be used")
         return question
 
     def _asked_before(self, asked: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class Density(SampledBits):
     Noise: K + Z with K the number of ones and Z discrete Laplace of scale 1/epsilon_output, before rescaling: one
         element moves K by 1, and (K/m - p0)/gap by 1/(m gap). The paper adds the noise after rescaling ([PAN] section
         3), which loses far more than it claims.
-    Error: at most count_bound(m)/(m gap) but for a probability of beta; gap = tanh(epsilon_state/2).
+    Error: at most count_bound(m)/(m gap) except with probability beta; gap = tanh(epsilon_state/2).
     Follows [PAN] section 3 and Theorem 3.2 (its Figure 1, rebuilt), with the tight pair of coins by default.
     """
 
@@ -40,7 +40,7 @@ class Density(SampledBits):
     def for_accuracy(
         cls, alpha: float, beta: float, epsilon: float, *, universe: object, **options: Unpack[Options]
     ) -> Self:
-        """With the smallest sample for which |value - density| <= alpha but for a probability of beta."""
+        """With the smallest sample for which |value - density| <= alpha except with probability beta."""
         m = object.__new__(cls)._sample_for(alpha, beta, epsilon, universe, options)
         return cls(universe, budget=Budget(epsilon), sample_size=m, **options)
 

@@ -54,7 +54,7 @@ class DistinctCount(PanEstimator):
     def for_accuracy(
         cls, alpha: float, beta: float, epsilon: float, *, levels: int = 24, **options: Unpack[Options]
     ) -> Self:
-        """With the fewest buckets for a relative error of alpha but for a probability of beta.
+        """With the fewest buckets for a relative error of alpha except with probability beta.
 
         It holds for streams of at least `accurate_from(alpha)` distinct items.
         """
@@ -89,7 +89,9 @@ class DistinctCount(PanEstimator):
         errors = self._relative_error(counts, p0, gap, self.epsilon_output, self._settings.beta)
         above = np.flatnonzero(errors > alpha)
         if above.size and above[-1] == len(counts) - 1:
-            raise ParameterError(f"a relative error of {alpha!r} is not reached with {self._buckets} buckets")
+            raise ParameterError(
+                f"a relative error of {alpha!r} cannot be reached with {self._buckets} buckets; use more"
+            )
         return math.ceil(counts[above[-1] + 1]) if above.size else 1
 
     # ---- the model -----------------------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ class DistinctCount(PanEstimator):
         return p, slope, slope / variance
 
     def _tails(self, p: Vector, weights: Vector, epsilon_output: float, beta: float) -> tuple[Vector, Vector]:
-        """How far sum_j a_j (K_j + Z_j - E) may lie above and below 0, each but for a probability of beta/2.
+        """How far sum_j a_j (K_j + Z_j - E) may lie above and below 0, each except with probability beta/2.
 
         Chernoff: for every s the bound (log E[exp(s sum)] + log(2/beta)) / s holds, with the bits as if independent.
         """

@@ -91,7 +91,7 @@ class HeavyFraction(Sampled):
         rho: float = 1.0,
         **options: Unpack[Options],
     ) -> Self:
-        """With the smallest sample for which the value is within alpha of the ramp but for a probability of beta."""
+        """With the smallest sample for which the value is within alpha of the ramp except with probability beta."""
         draft = object.__new__(cls)
         draft._choose(k, rho, None, None, options.get("announced_intrusions", 0))
         m = draft._sample_for(alpha, beta, epsilon, universe, options)
@@ -108,10 +108,12 @@ class HeavyFraction(Sampled):
             method = "two_tables" if narrow else "counters"
         self._method = str(method)
         if k is None and (method == "two_tables" or max_count is None):
-            raise ParameterError("k is needed; or max_count, the most an element occurs, to choose k at a release")
+            raise ParameterError(
+                "k is missing; give it, or give max_count (the most an element occurs) to choose k at a release"
+            )
         if (max_count is None and method == "ladder") or (max_count is not None and method == "two_tables"):
             raise ParameterError(
-                "max_count, the most often an element occurs, is for method='counters' or 'ladder', which needs it"
+                "max_count (the most an element occurs) works with method='counters' or 'ladder', and 'ladder' needs it"
             )
         self._max_count = None
         if max_count is not None:
@@ -137,7 +139,7 @@ class HeavyFraction(Sampled):
     def question(self, k: int | None = None, rho: float | None = None) -> dict[str, Any]:
         """The k and rho that a release is asked; by default those that the state was made with."""
         if k is None and self._k is None:
-            raise ParameterError("say what is asked: release(k=...), how often is heavy; the state has no k of its own")
+            raise ParameterError("the state has no k of its own; pass release(k=...), how often is heavy")
         asked = whole_number("k", self._k if k is None else k, 1, self._most)
         within = self._rho if rho is None else positive_number("rho", rho)
         if self._method == "two_tables" and asked != self._k:

@@ -76,7 +76,7 @@ class Incidence(Sampled):
     def for_accuracy(
         cls, alpha: float, beta: float, epsilon: float, *, universe: object, t: int, **options: Unpack[Options]
     ) -> Self:
-        """With the smallest sample for which |value - incidence| <= alpha but for a probability of beta."""
+        """With the smallest sample for which |value - incidence| <= alpha except with probability beta."""
         draft = object.__new__(cls)
         draft._choose(t, "squares", None, 5, 0.25)
         draft._moduli = [LARGEST_PRIME]
@@ -91,7 +91,7 @@ class Incidence(Sampled):
         least = max(self._t or 0, 2)
         self._max_count = None if max_count is None else whole_number("max_count", max_count, least, _MOST)
         if method == "primes" and max_count is None:
-            raise ParameterError("method='primes' needs max_count, the most often an element occurs")
+            raise ParameterError("method='primes' needs max_count: the most an element occurs")
         self._primes = whole_number("primes", primes, 1, 64)
         self._collision = probability("collision", collision)
 
@@ -111,7 +111,7 @@ class Incidence(Sampled):
     def question(self, t: int | None = None) -> dict[str, Any]:
         """The t that a release is asked; by default the one that the state was made with."""
         if t is None and self._t is None:
-            raise ParameterError("say what is asked: release(t=...), how often exactly; the state has no t of its own")
+            raise ParameterError("the state has no t of its own; pass release(t=...), how often exactly")
         return {"t": whole_number("t", self._t if t is None else t, 0, self._max_count or _MOST)}
 
     @property

@@ -2,8 +2,8 @@
 
 Let K be the number of ones in a table whose m elements were drawn without replacement from the universe. The choice
 of the sample and the independent bits make K's generating function real-rooted (the uniform m-subset is strongly
-Rayleigh and thinning keeps that), so K has the law of a sum of independent bits, with mean m p. Tails of such a sum
-away from its mean are below those of the binomial with the same mean (Hoeffding 1956), and Hoeffding's bound
+Rayleigh and thinning keeps that), so K has the law of a sum of independent bits, with mean m p. Tails of a sum like
+this away from its mean are below those of the binomial with the same mean (Hoeffding 1956), and Hoeffding's bound
 P[|K - mp| >= s] <= 2 exp(-2 s^2/m) holds. Sampling error is thereby inside every interval here.
 """
 
@@ -21,7 +21,7 @@ _SHARES = [Fraction(1, 2 << j) for j in range(10)]
 
 
 def count_bound(m: int, epsilon_output: float, beta: float) -> float:
-    """|K + Z - m p| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon_output."""
+    """|K + Z - m p| stays below this except with probability beta; Z is discrete Laplace of scale 1/epsilon_output."""
     # The part of beta that the noise may use is chosen to make the sum smallest.
     return min(
         math.sqrt(m * math.log(2 / (beta * (1 - float(w)))) / 2) + noise_bound(epsilon_output, beta * float(w))
@@ -30,13 +30,13 @@ def count_bound(m: int, epsilon_output: float, beta: float) -> float:
 
 
 def noise_bound(epsilon: float, beta: float) -> float:
-    """|Z| stays below this but for a probability of beta; Z is discrete Laplace of scale 1/epsilon."""
+    """|Z| stays below this except with probability beta; Z is discrete Laplace of scale 1/epsilon."""
     # P[|Z| > b] = 2 q^(floor(b) + 1)/(1 + q) <= 2 q^b/(1 + q) with q = e^-epsilon
     return math.log(2 / ((1 + math.exp(-epsilon)) * beta)) / epsilon
 
 
 def signs_bound(expected: float, scale: Fraction, beta: float) -> float:
-    """|S + Z - E[S]| stays below this but for a probability of beta; Z is discrete Laplace.
+    """|S + Z - E[S]| stays below this except with probability beta; Z is discrete Laplace.
 
     S is a sum of signs -1, 0 and 1, of which `expected` are not 0 on average: its variance is at most that, and a sign
     is within 2 of its mean, so this is Bernstein's bound for independent signs. Ours are those of a sample without
@@ -49,7 +49,7 @@ def signs_bound(expected: float, scale: Fraction, beta: float) -> float:
 
 
 def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tuple[float, float]:
-    """Bounds on the mean p of K/m given K + Z, which hold but for a probability of beta (Clopper and Pearson)."""
+    """Bounds on the mean p of K/m given K + Z, which hold except with probability beta (Clopper and Pearson)."""
     from scipy.special import betaincinv
 
     from discreet.releases.error_model import Noise
@@ -64,7 +64,7 @@ def mean_interval(noisy_count: int, m: int, scale: Fraction, beta: float) -> tup
 
 
 def linear_bound(weights: Sequence[float], scale: Fraction, beta: float) -> float:
-    """|sum w_i Z_i| stays below this but for a probability of beta, for independent discrete Laplace Z_i.
+    """|sum w_i Z_i| stays below this except with probability beta, for independent discrete Laplace Z_i.
 
     Chernoff: any s with |s w_i| < 1/scale gives (sum log M(s w_i) + log(2/beta)) / s, with M the generating function
     E[e^(xZ)] = (1-q)^2 / ((1 - q e^x)(1 - q e^-x)); the smallest of a few hundred is taken.

@@ -88,7 +88,7 @@ class ModularIncidence(Sampled):
     def for_accuracy(
         cls, alpha: float, beta: float, epsilon: float, *, universe: object, k: int, **options: Unpack[Options]
     ) -> Self:
-        """With the smallest sample for which every `unbiased` fraction is within alpha but for a probability of beta.
+        """With the smallest sample for which every `unbiased` fraction is within alpha except with probability beta.
 
         Those of `values` are then within 2 alpha: projecting shifts all by the same amount, which is at most alpha.
         """

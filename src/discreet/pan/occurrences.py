@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Vector = npt.NDArray[np.float64]
 MOST_COUNT = 64
 _PRIME = 2**61 - 1
-_A_COUNTER = 64  # buckets for each value of a counter, at least: sums of so many signs are what intervals assume
+_A_COUNTER = 64  # buckets for each value of a counter, at least: sums of this many signs are what intervals assume
 _STEADY = 64.0  # elements a bucket: far from both ends of the levels, where the relative error repeats every octave
 _STEPS = 100
 
@@ -153,7 +153,7 @@ class Occurrences(PanEstimator):
     ) -> Self:
         """With the fewest buckets for which the number of distinct elements has a relative error of alpha.
 
-        But for a probability of beta, and for streams of at least about buckets/4 distinct elements.
+        Except for a probability of beta, and for streams of at least about buckets/4 distinct elements.
         """
         draft = object.__new__(cls)
         draft._choose(max_count, _A_COUNTER * whole_number("max_count", max_count, 2, MOST_COUNT), levels)

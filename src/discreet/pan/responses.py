@@ -63,7 +63,7 @@ class Response:
 
 
 def gap_of(response: str, epsilon: float, rounds: int) -> float:
-    """The gap between the coins after so many announced intrusions, in floating point, for sizing."""
+    """The gap between the coins after this many announced intrusions, in floating point, for sizing."""
     gap = math.tanh(epsilon / 2) if response == "tight" else min(epsilon, 1.5) / 4
     return max(gap, 1e-300) ** (1 + rounds)
 

@@ -58,7 +58,7 @@ class Window:
         return sum(part for _, part in self._parts)
 
     def reach_after(self, intrusions: int) -> tuple[float, float]:
-        """(c, d) with d r <= g <= c + (1 - c) r for every element, r its ramp, after so many announced intrusions.
+        """(c, d) with d r <= g <= c + (1 - c) r for every element, r its ramp, after this many announced intrusions.
 
         Attained, for one table: by `low` occurrences in the first epoch, and by `high` of which the last epoch has
         low + s and the others have as many each, with the best s.
@@ -74,7 +74,7 @@ class Window:
         return c / self.expected, d / self.expected
 
     def bound(self, gap: float, scale: Fraction, beta: float) -> float:
-        """The fraction is this close to the truth but for a probability of beta."""
+        """The fraction is this close to the truth except with probability beta."""
         return signs_bound(self.expected, scale, beta) / (2 * self.expected * gap)
 
     def read(self, estimator: Sampled, source: RandomSource) -> tuple[float, float, float]:

@@ -70,7 +70,7 @@ class Charge:
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
-            raise ParameterError("a charge has either an epsilon or a rho: one of them must be None")
+            raise ParameterError("a charge has an epsilon or a rho, not both; leave one of them None")
         spent = self.epsilon if self.rho is None else self.rho
         assert spent is not None
         if not (math.isfinite(spent) and spent >= 0.0):
@@ -252,7 +252,7 @@ def _interval(epsilons: Sequence[tuple[float, int]], gaussian: float) -> float:
 
 
 def _responses(epsilon: float, times: int, interval: float) -> Any:
-    """The losses of so many randomised responses: (2 i - n) epsilon with i binomial, rounded up to the grid once."""
+    """The losses of this many randomised responses: (2 i - n) epsilon with i binomial, rounded up to the grid once."""
     import numpy as np
     from dp_accounting.pld import privacy_loss_distribution as pld
     from scipy import stats
@@ -270,7 +270,8 @@ def _responses(epsilon: float, times: int, interval: float) -> Any:
     return pld.PrivacyLossDistribution.create_from_rounded_probability(table, float(law.sf(high)), interval)
 
 
-# So much of a step of the grid is forgiven where a loss is a whole number of steps but for rounding; paid at the end.
+# So much of a step of the grid is forgiven where a loss is a whole number of steps except for rounding; paid at the
+# end.
 _FUZZ = 1e-9
 
 

@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
 
 LARGEST_EPSILON = 20.0
-"""Above, whoever sees a release may be sure of who was in the data: odds grow by up to e^20, half a billion."""
+"""Above, anyone who sees a release may be sure of who was in the data: odds grow by up to e^20, half a billion."""
 LARGEST_DELTA = 1e-3
 """Above, one person in a thousand may be revealed in full."""
 
@@ -79,7 +79,7 @@ class Budget:
         if epsilon is not None and epsilon > LARGEST_EPSILON:
             said.append(
                 f"{given} promises next to nothing: a release may be e^{epsilon:.3g} times as likely with somebody's "
-                "data as without, so that whoever sees it can be sure who was in it; an epsilon near 1 is usual"
+                "data as without, so that anyone who sees it can be sure who was in it; an epsilon near 1 is usual"
             )
         if delta > LARGEST_DELTA:
             said.append(
@@ -120,7 +120,7 @@ class Budget:
                 epsilon = math.nextafter(epsilon, 0.0)
             return epsilon
         if self.epsilon is None or self.delta > 0.0:
-            raise ParameterError(f"{mechanism} spends epsilon, no delta: the budget is dc.Budget(epsilon), not {self}")
+            raise ParameterError(f"{mechanism} spends epsilon and no delta; give dc.Budget(epsilon), not {self}")
         return self.epsilon
 
     def as_zcdp(self, mechanism: str, delta_share: float = 1.0) -> float:
@@ -128,7 +128,7 @@ class Budget:
         if self.rho is not None:
             return self.rho
         if self.delta == 0.0 or self.epsilon is None:
-            raise ParameterError(f"{mechanism} adds Gaussian noise: the budget needs a delta or a rho, not {self}")
+            raise ParameterError(f"{mechanism} adds Gaussian noise: give a budget with a delta or a rho, not {self}")
         from discreet.privacy.calibration.zcdp import zcdp_rho
 
         return zcdp_rho(self.epsilon, self.delta * delta_share)

@@ -21,7 +21,7 @@ class Guarantee:
 
     ``epsilon`` and ``delta`` are what the release spends; ``rho`` is set when it was calibrated in zCDP (then
     ``epsilon`` may be None). ``trust`` names who sees the raw stream. ``seeded`` is True when the noise came
-    from a seeded source: such a release is for tests and is NOT private.
+    from a seeded source: a seeded release is for tests and is NOT private.
     """
 
     unit: Unit
@@ -90,8 +90,8 @@ def now() -> str:
 class Asked:
     """A question, as its release tells it: columns, k, public parameters, the version, and when it was asked.
 
-    All of it was said by whoever asked, before anything was read. The time is that of the question, not of the answer:
-    how long reading took would tell how much there was to read.
+    The asker stated all of it before anything was read. The time is that of the question, not of the
+    answer: how long reading took would tell how much there was to read.
 
     Attributes:
         time: When it was asked, before anything was read: UTC, to the second.

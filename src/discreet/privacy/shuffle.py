@@ -1,6 +1,6 @@
-"""Many local reports without their senders: what a report costs whoever sees the reports in random order.
+"""Many local reports without their senders: what a report costs anyone who sees the reports in random order.
 
-A report of a local protocol is epsilon_0-DP by itself. If whoever collects the reports forgets who sent which, and
+A report of a local protocol is epsilon_0-DP by itself. If anyone who collects the reports forgets who sent which, and
 when, and hands on only the multiset of n of them, then one person hides among the others, too.
 
 **Any report** (Feldman, McMillan, Talwar 2021, Theorem 3.1). Let x, x' be two answers of one person, R the randomiser.
@@ -15,10 +15,10 @@ and what is lost between P and Q bounds what is lost between the multisets: thos
 response, C of them of nothing but chance.
 
 **Randomised response** over k choices (Balle, Bell, Gascon, Nissim 2019; Feldman, McMillan, Talwar 2023). It tells the
-truth but for chance: with probability g = k/Z, Z = e^eps0 + k - 1, a report is uniform over the choices, whatever the
-answer. Tell whoever looks which of the other reports are not of this kind: there remain C ~ Bin(n - 1, g) uniform ones
-and the one in question. Of these m = C + 1 reports let H say x and H' say x'. With a = e^eps0 - 1, under the law of m
-uniform reports,
+truth except for chance: with probability g = k/Z, Z = e^eps0 + k - 1, a report is uniform over the choices, whatever
+the answer. Tell anyone who looks which of the other reports are not of this kind: there remain C ~ Bin(n - 1, g)
+uniform ones and the one in question. Of these m = C + 1 reports let H say x and H' say x'. With a = e^eps0 - 1, under
+the law of m uniform reports,
 
     P = (m + a H) k/(m Z),    Q = (m + a H') k/(m Z)    (as densities)
     delta(eps; m) = k/(m Z) E[(m + a H - e^eps (m + a H'))+] = k/(m Z) E[(m (1 - e^eps) + a sum of X_i)+],
@@ -67,7 +67,7 @@ _SLACK = 1e-6  # of the library's tails, which are better than that (tests compa
 def shuffled(epsilon_local: float, reports: int, delta: float, *, choices: int | None = None) -> Budget:
     """What one person loses in `reports` shuffled reports, each of them epsilon_local-DP by itself.
 
-    Unit: one person's answer replaced by another. Rests on: whoever publishes or looks sees the reports without who
+    Unit: one person's answer replaced by another. Rests on: anyone who publishes or looks sees the reports without who
     sent them, when, and in which order; the others are honest (reports made up by liars hide nobody: count only the
     honest). Without that trust the promise of every report by itself still holds.
 
@@ -75,7 +75,7 @@ def shuffled(epsilon_local: float, reports: int, delta: float, *, choices: int |
         epsilon_local: Of one report; one report a person.
         reports: How many there are, at least.
         delta: The probability that the promise fails.
-        choices: If a report is a randomised response over so many choices, all that are not the true one equally
+        choices: If a report is a randomised response over this many choices, all that are not the true one equally
             likely, which hides better (2 for yes or no); also of a bucket of the answer under a random public
             function. None for any other report.
 
@@ -213,5 +213,7 @@ def _delta_of_runs(
 def _checked(epsilon_local: float, reports: int, delta: float) -> tuple[float, int, float]:
     local = positive_number("epsilon_local", epsilon_local)
     if local > 50:
-        raise ParameterError(f"epsilon_local must be at most 50, not {epsilon_local!r}: such a report hides nothing")
+        raise ParameterError(
+            f"epsilon_local must be at most 50, not {epsilon_local!r}: a report like that hides nothing"
+        )
     return local, whole_number("reports", reports, 1, 2**53), probability("delta", delta)

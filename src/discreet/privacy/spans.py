@@ -50,7 +50,7 @@ def span_parts(text: object, what: str = "every") -> tuple[int, int | str]:
     """A span as text, in a number and a unit: (1, "day") of 1d, (6, 3600) of 6h."""
     found = re.fullmatch(r"([0-9]{1,6})(s|mo|m|h|d|w)", str(text))
     if found is None or int(found[1]) == 0:
-        raise ParameterError(f"{what} must be a whole number and s, m, h, d, w or mo, as in 1d, not {text!r}")
+        raise ParameterError(f"{what} must be a whole number with s, m, h, d, w or mo, such as 1d, not {text!r}")
     return int(found[1]), UNITS[found[2]]
 
 
@@ -61,7 +61,7 @@ def check_zone(zone: object) -> None:
     try:
         zoneinfo.ZoneInfo(zone)  # type: ignore[arg-type]
     except (ValueError, OSError, TypeError, KeyError, AttributeError):
-        raise ParameterError(f"there is no time zone {zone!r}; one is named as in Europe/Berlin") from None
+        raise ParameterError(f"no time zone named {zone!r}; write it like Europe/Berlin") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class Calendar:
                 object.__setattr__(self, "zone", None)
             elif not isinstance(unit, str):
                 raise ParameterError(
-                    f"zone is for spans of days, weeks and months, not {self.text}: shorter ones are the same in UTC"
+                    f"zone needs spans of days, weeks or months, not {self.text}: shorter spans are the same in "
+                    f"every zone"
                 )
 
     @property

@@ -6,10 +6,10 @@ step is drawn, the state must be at the end of what was published; a copy that i
 is refused, and so is another ledger: it knows nothing of what was published, and a copy of the state could go on in
 each of the two.
 
-Whoever lost the newer state can go on from an older one as a second run of the mechanism, which is paid for by a charge
-of its own (docs/privacy/continual.md, "Restored states"). Its first act is a step that ends the charge before and leads
-to its own, so that the steps are one chain over all charges; where the older state lacks steps of the chain, it hands
-out those that are stored. New ones are drawn only at the end of the chain.
+Anyone who lost the newer state can go on from an older one as a second run of the mechanism, which is paid for by a
+charge of its own (docs/privacy/continual.md, "Restored states"). Its first act is a step that ends the charge before
+and leads to its own, so that the steps are one chain over all charges; where the older state lacks steps of the
+chain, it hands out those that are stored. New ones are drawn only at the end of the chain.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Steps:
         if self.ledger is None and not self.number:
             return
         if account is None:
-            raise ParameterError("the steps of this state are registered in a ledger: give the ledger's account")
+            raise ParameterError("a ledger knows the steps of this state; give the ledger's account")
         is_other = self.ledger is not None and account.ledger_identity != self.ledger
         if is_other or (self.number and not account.is_begun(self.charge_id)):
             raise LedgerError(
-                f"the state was begun with another ledger, or another account: {account!r} does not know it. Give the "
-                "one that it was begun with; under another, what was published would be drawn a second time"
+                f"the state was started with another ledger or account; {account!r} does not know it. Give the "
+                "original one: under another, noise would be drawn a second time"
             )
 
     def look(self, account: Account, tick: int, payload: bytes | None) -> None:
@@ -83,7 +83,7 @@ class Steps:
         elif known < self.number:
             raise LedgerError(
                 f"the state is after {self.number} steps of charge {self.charge_id!r} and the ledger knows {known}: "
-                "the ledger is an old copy"
+                "the ledger is an old copy; use the newer one"
             )
         elif last is not None and (known, last.token) != (self.number, self.token):
             raise self._old(account, tick)
@@ -113,7 +113,7 @@ class Steps:
             return None
         before = account.step(self.charge_id, self.number - 1) if self.number > 1 else None
         if mine is None or _leads_on(mine) or (None if before is None else before.token) != self.previous:
-            raise LedgerError("the state drew a step that was not published, and nobody can go on from there")
+            raise LedgerError("the state drew a step that was never published; it cannot be continued")
         self.token = mine.token
         return mine.payload
 
@@ -163,8 +163,8 @@ class Steps:
         else:
             what = f"a copy of the state published another version of step {tick}"
         return OldStateError(
-            f"{what}. Use the newer state. If it is lost, going on from this one (restored=True, --restored) is a "
-            "second run and costs the whole budget once more",
+            f"{what}. Use the newer state. If it is lost, you can continue from this one (restored=True, "
+            "--restored); that costs the whole budget once more",
             tick=tick,
             known=known,
         )

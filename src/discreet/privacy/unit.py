@@ -56,7 +56,7 @@ def _check_spans(unit: Event | User) -> None:
         object.__setattr__(unit, "per", spans.text)
         object.__setattr__(unit, "zone", spans.zone)
     elif unit.zone is not None:
-        raise ParameterError("zone goes with per, which says how long a span is: dc.User(per='1d', zone=...)")
+        raise ParameterError("zone needs per, the length of a span: dc.User(per='1d', zone=...)")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,7 +92,7 @@ class Event(Unit):
 class User(Unit):
     """Neighbouring streams differ by adding or removing all events of one user; with `per`, those within one span.
 
-    With `max_items` there are at most so many of them; without, any number (for the mechanisms that need no bound).
+    With `max_items` there are at most this many of them; without, any number (for the mechanisms that need no bound).
     With `per="1d"` a pair of person and day takes the place of the person: any span of the calendar, in a `zone`. The
     argument, and what several days of one person add up to: docs/privacy/person-days.md.
     """
@@ -121,10 +121,10 @@ class User(Unit):
         """max_items, for the mechanisms that need it; ParameterError where there is none."""
         if self.per is not None:
             raise ParameterError(
-                "this mechanism does not tell spans of time apart: per is for questions with user and time"
+                "this mechanism does not tell spans of time apart; per needs a question with user and time"
             )
         if self.max_items is None:
-            raise ParameterError("this mechanism must know how many items a user has at most: give dc.User(max_items)")
+            raise ParameterError("this mechanism needs a limit on the items per user; give dc.User(max_items)")
         return self.max_items
 
     @property
@@ -171,7 +171,7 @@ def unit_named(name: str, zone: str | None = None) -> Unit:
     """The unit of a name: row, person, person-day (of a zone), or person- and any span, as in person-7d."""
     if name in ("row", "person"):
         if zone is not None:
-            raise ParameterError(f"zone goes with a unit of days, weeks or months, as person-day, not {name}")
+            raise ParameterError(f"zone needs a unit of days, weeks or months, such as person-day, not {name}")
         return Event() if name == "row" else User()
     person, _, span = str(name).partition("-")
     try:

@@ -1,8 +1,8 @@
 """Budgets chosen as one goes: rhos and deltas add up, under totals that were fixed before the first release.
 
-Whoever picks the next epsilon by looking at the last release may use sums alone. Sums of epsilons waste most of a grant
-of many small releases; sums of rhos do not. A filter turns a grant of (epsilon, delta) into two totals, and takes a
-release while the sums of both stay within them:
+Anyone who picks the next epsilon by looking at the last release may use sums alone. Sums of epsilons waste most of a
+grant of many small releases; sums of rhos do not. A filter turns a grant of (epsilon, delta) into two totals, and
+takes a release while the sums of both stay within them:
 
     sum rho_t <= rho,    sum delta_t <= delta_share * delta,    rho = the largest that converts to the rest of delta
 
@@ -55,8 +55,7 @@ class ZcdpFilter:
         """The filter of a grant of (epsilon, delta): at the order that leaves the most rho, unless one is given."""
         if budget.epsilon is None or budget.delta == 0.0:
             raise ParameterError(
-                f"accounting 'zcdp' turns epsilon and delta > 0 into a total of rho, not {budget}. Give the grant a "
-                "delta; a grant of rho adds up rhos without it"
+                f"accounting 'zcdp' needs epsilon and delta > 0, not {budget}. Give the grant a delta, or grant a rho"
             )
         if isinstance(delta_share, bool) or not isinstance(delta_share, (int, float)) or not 0.0 <= delta_share < 1.0:
             raise ParameterError(f"delta_share must be at least 0 and less than 1, not {delta_share!r}")
@@ -65,7 +64,7 @@ class ZcdpFilter:
         order = best_order(budget.epsilon, left) if order is None else order
         rho = rho_at_order(order, budget.epsilon, left)
         if rho <= 0.0:
-            raise ParameterError(f"{budget} is too small for the accounting 'zcdp' of this account")
+            raise ParameterError(f"{budget} is too small for accounting 'zcdp'; grant more, or use another accounting")
         return cls(order, rho, delta, float(delta_share))
 
     def cost(self, charge: Charge) -> Charge:

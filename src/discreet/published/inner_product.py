@@ -93,7 +93,9 @@ class InnerProductCounter:
             self.answer(cast)
             with self._lock:
                 if self._vector is not None:
-                    raise ParameterError("the vector was fixed when the first vectors came; no more votes are taken")
+                    raise ParameterError(
+                        "the vector was fixed when the first vectors arrived; no more votes are accepted"
+                    )
                 np.add.at(self._ones, where, cast)
                 np.add.at(self._votes, where, 1)
         finally:

@@ -82,7 +82,7 @@ class MergedMisraGries(Protocol):
     def _decode(self, message: Message) -> Entries:
         sent, rest = read_counters(memoryview(message.payload), self._size, self.cut, self._bound(message.items))
         if len(rest):
-            raise MessageError("message goes on after its last entry", "format")
+            raise MessageError("message continues after its last entry", "format")
         return sent
 
     def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:

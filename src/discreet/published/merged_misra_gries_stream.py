@@ -84,7 +84,7 @@ class CounterShape(Shape):
         for block in ended:
             blocks[block], rest = read_counters(rest, self.size, self.cut(block), self.bound(block))
         if len(rest):
-            raise MessageError("packet goes on after its last block", "format")
+            raise MessageError("packet continues after its last block", "format")
         return blocks
 
 
@@ -183,7 +183,7 @@ class MergedMisraGriesStream(BlockStream):
         sketch = MisraGries.from_bytes(data)
         raw = sketch.not_private_counts()
         if len(raw) and (sketch.key_type != "uint64" or int(np.asarray(raw.items).max()) >= self._size):
-            raise CorruptStateError("the state has items that are not of the universe")
+            raise CorruptStateError("the state has items outside the universe")
         return sketch
 
     def form(self, summary: MisraGries) -> tuple[int, ...]:

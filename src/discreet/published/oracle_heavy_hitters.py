@@ -44,13 +44,14 @@ class OracleHeavyHitters(Mechanism):
         cells change by, that estimates are made from cells, and its errors (`guarantee.assumptions`).
     Noise: once, on every cell, of which an event changes c by h: discrete Laplace of scale m c h/epsilon, or discrete
         Gaussian for an l2-sensitivity of m h sqrt(c).
-    Threshold: estimates lie between f - b and f + a but for a part of delta over the seed, so an item that is not among
+    Threshold: estimates lie between f - b and f + a except with a part of delta over the seed, so an item that is not
+    among
         the k~ tracked has f <= (n + k~ (a + b))/(k~ + 1), hence an estimate of at most u, which is that plus a.
-        Published iff the noisy estimate is at least u + gain (t - 1) + 1, with no noise of a cell reaching t but for
+        Published iff the noisy estimate is at least u + gain (t - 1) + 1, with no noise of a cell reaching t except for
         another part of delta, and greater than n/k.
     Length: n is a public number, or "noisy": `length_share` of epsilon is spent on n + Z. Then the cut is the published
         offset plus `threshold`.
-    Error: f - b <= estimate <= f + a before the noise, but for the part of delta above.
+    Error: f - b <= estimate <= f + a before the noise, except with the part of delta above.
     Argument: docs/privacy/sketch-heavy-hitters.md.
 
     Args:
@@ -90,7 +91,7 @@ class OracleHeavyHitters(Mechanism):
             object.__setattr__(self, "stream_length", check_length(self.stream_length))
         check_length_share(self.length_share)
         if not callable(self.oracle):
-            raise ParameterError("oracle must make an empty oracle: a class, or a function without arguments")
+            raise ParameterError("oracle must be a class, or a function without arguments, that makes an empty oracle")
         _ = self.statement
         errors = [self.errors(length) for length in _LENGTHS]
         if any(one > two for pair in pairwise(errors) for one, two in zip(*pair, strict=True)):
@@ -137,12 +138,12 @@ class OracleHeavyHitters(Mechanism):
 
     @cached_property
     def margin(self) -> int:
-        """gain (t - 1) + 1: no noise lifts an estimate by so much, but for its part of delta."""
+        """gain (t - 1) + 1: no noise lifts an estimate by so much, except with its part of delta."""
         t = unreached(Noise(self.noise, self.scale), 2 * self.statement.cells, self.deltas.cells)
         return self.statement.gain * (t - 1) + 1
 
     def errors(self, length: int) -> tuple[int, int]:
-        """(b, a) that the oracle states for a stream of so many events and the items of two neighbours."""
+        """(b, a) that the oracle states for a stream of this many events and the items of two neighbours."""
         items = length + (items_of(self.unit) if self.stream_length == "noisy" else 0)
         given = guarded(self._empty, "error", length, items, self.deltas.hashing)
         if not isinstance(given, tuple) or len(given) != 2:
@@ -192,12 +193,12 @@ class OracleHeavyHitters(Mechanism):
     def check(self, summary: Any) -> None:
         super().check(summary)
         if summary.statement != self.statement:
-            raise ParameterError("the mechanism was made for an oracle of other sensitivities or another shape")
+            raise ParameterError("the mechanism was made for an oracle with other sensitivities or another shape")
         if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than the public stream_length")
+            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
 
     def noisy_length(self, total: int, source: RandomSource) -> int:
-        """A private number that is at least the length, but for its part of delta."""
+        """A private number that is at least the length, except with its part of delta."""
         noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
         above = unreached(noise, 1, self.deltas.length) - 1
         return max(0, total + noise.draw(source) + above)

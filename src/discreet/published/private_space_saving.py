@@ -151,7 +151,7 @@ class PrivateSpaceSaving(Mechanism):
     def check(self, summary: Any) -> None:
         super().check(summary)
         if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than the public stream_length")
+            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
 
     def draw(self, summary: SpaceSaving, source: RandomSource) -> Drawn:
         raw, offset = summary.not_private_counts(), None

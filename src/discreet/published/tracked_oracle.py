@@ -33,7 +33,7 @@ class FrequencyOracle(Protocol):
     the guarantee rests on; `dc.audit.check` of the mechanism tries it on small streams.
 
     Attributes:
-        changes: An event changes at most so many cells,
+        changes: An event changes at most this many cells,
         height: by at most so much each, wherever it stands in the stream and however that is cut into batches.
         gain: (1 if there is none.) If no cell changes by more than z, no estimate changes by more than gain times z.
     """
@@ -56,8 +56,8 @@ class FrequencyOracle(Protocol):
     def error(self, length: int, items: int, failure: float) -> tuple[int, int]:
         """(below, above): frequency - below <= estimate <= frequency + above, from the cells without noise.
 
-        For a stream of at most `length` events and so many items, fixed without the seed: all at once, after every
-        batch, but for a probability of at most `failure` over the seed. It does not fall when `length` grows.
+        For a stream of at most `length` events and this many items, fixed without the seed: all at once, after every
+        batch, except with probability at most `failure` over the seed. It does not fall when `length` grows.
         """
 
 
@@ -154,10 +154,10 @@ class TrackedOracle(Summary):
 
     @property
     def _native(self) -> Any:
-        raise ParameterError("of an oracle that was brought, only its owner knows")
+        raise ParameterError("an oracle of your own does not tell this; only you know it")
 
     def update(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> None:
-        """Add a batch of events, as `Summary.update`. If the oracle fails in it, what it holds is not known any more.
+        """Add a batch of events, as `Summary.update`. If the oracle fails in it, its state is unknown any more.
 
         Then this and every later call is a DataError, and nothing can be released.
         """
@@ -187,7 +187,7 @@ class TrackedOracle(Summary):
 
     def _refuse_failed(self) -> None:
         if self._failed:
-            raise DataError("the oracle failed while it counted a batch: what it holds is not known")
+            raise DataError("the oracle failed while it counted a batch: its state is unknown")
 
     def _cells(self) -> npt.NDArray[np.int64]:
         cells = asked(self._oracle, "cells")
@@ -274,11 +274,11 @@ class TrackedOracle(Summary):
 
     def merge(self, other: Self) -> NoReturn:
         """Refused: the argument is for the candidates of one stream."""
-        raise IncompatibleSummaryError("an oracle that was brought is not merged: merge the streams, and count them")
+        raise IncompatibleSummaryError("oracles of your own cannot be merged; merge the streams and count them")
 
     def to_bytes(self) -> NoReturn:
         """Refused: only its owner knows how the oracle is stored."""
-        raise ParameterError("an oracle that was brought has no state of ours: store it yourself")
+        raise ParameterError("the state of your own oracle cannot be stored here; store it yourself")
 
     def __reduce__(self) -> NoReturn:
         self.to_bytes()

@@ -27,7 +27,7 @@ def in_new_words(kind: type[Question], given: Mapping[str, Any], tell: Callable[
         if name in new:
             tell(name, new[name])
             if given.get(new[name]) is not None:
-                raise ParameterError(f"{name} is the old name of {new[name]}: give one of them")
+                raise ParameterError(f"{name} is the old spelling of {new[name]}: give one of them")
         words[new.get(name, name)] = value
     return words
 
@@ -68,7 +68,7 @@ def by_place(
         )
         places = old
     if len(given) > len(places) or not set(places[: len(given)]).isdisjoint(words):
-        raise TypeError(f"{function}() takes the data, then {', '.join(places)}; the other words by name")
+        raise TypeError(f"{function}() takes the data, then {', '.join(places)}; pass the rest by name")
     words = {**dict(zip(places, given, strict=False)), **words}
     if "budget" not in words:
         raise TypeError(f"{function}() needs a budget")

@@ -47,7 +47,7 @@ class BadRows:
             return None
         if not data.counts_bad_rows:
             raise WordError(
-                "{max_bad} is for files, whose rows may be damaged; columns of tables have a type, and the rows of a "
+                "{max_bad} is for files, whose rows may be damaged; columns of tables have a type, and rows of a "
                 "query with {rows_of_the_result_are_the_events} are not those of a file"
             )
         from discreet.central.bad_share import BadShare
@@ -91,7 +91,8 @@ class BadRows:
         share, whole = f"{100 * float(self.test.share):g}%", self.test.budget
         who = "people have no row that could be read" if isinstance(self.test.unit, User) else "rows could not be read"
         return TooManyBadRowsError(
-            f"more than {share} of the {who}, as a private test says ({whole} spent, nothing else): check the format, "
+            f"more than {share} of the {who}, according to a private test ({whole} spent, nothing else): check "
+            f"the format, "
             "the columns and the range, and ask under another charge id"
         )
 

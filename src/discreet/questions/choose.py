@@ -98,9 +98,13 @@ def prepare(
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
     if made is not None and made.unit != unit:
-        raise ParameterError(f"the mechanism protects {made.unit}, the release is to protect {unit}")
+        raise ParameterError(
+            f"the mechanism protects {made.unit}, but the release asks for {unit}; make the mechanism for that unit"
+        )
     if made is not None and made.budget != budget:
-        raise ParameterError(f"the mechanism was made for {made.budget}, the release is to spend {budget}")
+        raise ParameterError(
+            f"the mechanism was made for {made.budget}, but the release asks for {budget}; use the same budget for both"
+        )
     rest, total_noise = budget, None
     if total_share is not None:
         lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
@@ -126,7 +130,7 @@ def mechanism_told(mechanism: str | Mechanism | type[Mechanism]) -> object:
 
 
 def _bounds_people(summary: Summary | Sequence[Summary]) -> bool:
-    """Whether users' sets are in it, and of whoever has more items a sample."""
+    """Whether users' sets are in it, and of anyone with more items a sample."""
     parts = summary if isinstance(summary, (list, tuple)) else (summary,)
     return all(isinstance(part, UserMisraGries) and part.samples for part in parts)
 
@@ -147,9 +151,13 @@ def choose(
     """
     if isinstance(mechanism, Mechanism):
         if stream_length is not None and not needs_no_length:
-            raise ParameterError("stream_length belongs to the mechanism, which is given ready-made")
+            raise ParameterError(
+                "stream_length cannot be combined with a ready-made mechanism; give it to the mechanism"
+            )
         if parts_per_user is not None:
-            raise ParameterError("parts_per_user belongs to the mechanism, which is given ready-made")
+            raise ParameterError(
+                "parts_per_user cannot be combined with a ready-made mechanism; give it to the mechanism"
+            )
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
@@ -168,7 +176,7 @@ def choose(
         stream_length = None
     if parts_per_user is not None and not issubclass(kind, central.UserSketch):
         raise ParameterError(
-            f"{kind.name} counts rows or events, each in one part: leave parts_per_user out. It is for UserMisraGries"
+            f"{kind.name} counts rows or events, each in one part; leave parts_per_user out (it is for UserMisraGries)"
         )
     if issubclass(kind.accepts[0], LinearSketch):
         length = {} if stream_length is None else {"stream_length": stream_length}
@@ -195,7 +203,7 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
         return central.Summed, "it is the one for several sketches, each of its own stream"
     if isinstance(summary, UserMisraGries) and not isinstance(unit, User):
         raise IncompatibleSummaryError(
-            "UserMisraGries counts the sets of users: it is released under unit=dc.User(max_items), "
+            "UserMisraGries counts sets of items per user; release it with unit=dc.User(max_items), "
             f"not {type(unit).__name__}"
         )
     if isinstance(summary, UserMisraGries):
@@ -231,8 +239,8 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[M
             "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
         )
     if isinstance(summary, published.TrackedOracle):
-        raise IncompatibleSummaryError("an oracle that was brought is released by its OracleHeavyHitters")
-    raise IncompatibleSummaryError(f"there is no release for {type(summary).__name__}")
+        raise IncompatibleSummaryError("an oracle of your own can only be released by its OracleHeavyHitters")
+    raise IncompatibleSummaryError(f"a {type(summary).__name__} cannot be released")
 
 
 def _takes(kind: type[Mechanism], name: str) -> bool:
@@ -255,14 +263,16 @@ def make(
         options["capacity"] = capacity
     if stream_length is not None:
         if "stream_length" not in fields:
-            raise ParameterError(f"{kind.name} does not depend on the stream's length: leave stream_length out")
+            raise ParameterError(f"{kind.name} does not use the length of the stream; leave stream_length out")
         options["stream_length"] = stream_length
     elif issubclass(kind.accepts[0], SpaceSaving):
         options["stream_length"] = "noisy"  # the length is private unless someone says otherwise
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and field.init and name not in options:
-            raise ParameterError(f"{kind.name} needs {name}: make a {kind.__name__} and pass it as the mechanism")
+            raise ParameterError(
+                f"{kind.name} needs {name}: make a {kind.__name__} with it and pass that as the mechanism"
+            )
     return kind(**options)
 
 
@@ -280,9 +290,7 @@ def empty_summary(
 ) -> Summary:
     """The empty summary to fill, from public parameters and the column's type."""
     if grouped and not isinstance(unit, User):
-        raise ParameterError(
-            "a column of lists holds the items of one person in each row: unit=dc.User() protects people"
-        )
+        raise ParameterError("each row of a column of lists is one person; pass unit=dc.User()")
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if made is not None:
         chosen: type[Mechanism] = type(made)
@@ -297,11 +305,11 @@ def empty_summary(
             )
             chosen = central.Offset if flat <= users else central.UserSketch
     if not grouped and issubclass(chosen.accepts[0], UserMisraGries):
-        raise IncompatibleSummaryError("this mechanism needs a column of lists, one for each user")
+        raise IncompatibleSummaryError("this mechanism needs a column of lists, one list per user")
     if memory is not None and (capacity is not None or made is not None or not counters_cost_no_noise(chosen)):
         raise ParameterError(
-            "memory says how many counters there are where they cost no noise: give it without capacity, and without a "
-            "mechanism that is ready-made or whose noise grows with them"
+            "memory cannot be combined with capacity, with a ready-made mechanism, or with one whose noise grows with "
+            "the counters; give capacity alone"
         )
     capacity = getattr(made, "capacity", capacity)
     if capacity is None:
@@ -321,7 +329,7 @@ def _of_class(
     stream_length: int | None,
     longest: int,
 ) -> Summary:
-    """The empty summary that a mechanism of this class takes, for one worker and keys of at most so many bytes."""
+    """The empty summary that a mechanism of this class takes, for one worker and keys of at most this many bytes."""
     kind = chosen.accepts[0]
     if issubclass(kind, UserMisraGries):
         assert isinstance(unit, User)
@@ -343,18 +351,21 @@ def _in_shards(
     """The empty summary for several workers in place of the one for one."""
     if isinstance(mechanism, central.ShardedOffset):
         if workers is not None and workers != mechanism.shards:
-            raise ParameterError(f"the mechanism was made for {mechanism.shards} shards, workers is {workers}")
+            raise ParameterError(
+                f"the mechanism was made for {mechanism.shards} shards, but workers is {workers}; make them equal"
+            )
         return summary
     if workers is None or workers == 1:
         return summary
     if isinstance(mechanism, Mechanism):
-        raise ParameterError("workers needs the mechanism in shards: make a dc.central.ShardedOffset")
+        raise ParameterError("workers needs a mechanism in shards; make a dc.central.ShardedOffset")
     if not isinstance(summary, MisraGries):
         instead = f'; mechanism="offset" does, with group privacy for {unit.describe()}' if mechanism == "auto" else ""
-        raise ParameterError(f"{type(summary).__name__} and its release run on one worker{instead}")
+        raise ParameterError(f"{type(summary).__name__} and its release use one worker; leave workers out{instead}")
     if mechanism != "auto" and mechanism_class(mechanism) is not central.Offset:
         raise ParameterError(
-            f"workers needs the offset release, which is proved for shards; {mechanism_class(mechanism).name} is not"
+            f"workers needs the offset release, the only one proved for shards; "
+            f"{mechanism_class(mechanism).name} is not"
         )
     return ShardedMisraGries(summary.capacity, workers, max_key_bytes=summary.max_key_bytes)
 

@@ -24,7 +24,7 @@ class Data:
     Attributes:
         opened: Gives the events.
         described: How they are read, JSON-ready: a charge id stands for it beside the question.
-        secret: The same, of which the ledger keeps digests: names of files.
+        secret: The same, kept as digests in the ledger: names of files.
         assumed: What the guarantee has to say of how the rows were made.
         remarks: What a reader should know of that.
         lists: Whether all rows are lists, one a person.
@@ -66,7 +66,7 @@ class Data:
         condition = None
         if question.where is not None:
             if "sql" in self.described:
-                raise WordError("{sql} has a WHERE of its own: give it there, and not as {where}")
+                raise WordError("{sql} takes its own WHERE; put the condition there instead of in {where}")
             from discreet.engines.sql import where
 
             condition = where(question.where)
@@ -101,7 +101,8 @@ class Data:
         """Refuse that bad rows are errors where whatever counts leaves them out."""
         if question.bad_rows == "error" and not self.are_files:
             raise WordError(
-                "{bad_rows} error is for files, and for the top of a table without {user}: here such rows are left out"
+                "{bad_rows} error works with files, and with the top of a table without {user}; here bad rows "
+                "are always skipped"
             )
 
 
@@ -154,7 +155,7 @@ def read(
         quote: csv and tsv: what is around cells with a delimiter inside: one character, or "none".
         encoding: What text is written in: latin-1, cp1252, utf-16, ...; by default UTF-8, or UTF-16 by its first bytes.
         endpoint: Where s3://, gs:// and abfs:// are, if not at their usual place: "https://minio.example.org:9000".
-        sql: Read the result of this query, of which each row comes from one row of the input.
+        sql: Read the result of this query; each of its rows must come from one row of the input.
         rows_of_the_result_are_the_events: Take rows of any result, also of joins and aggregates. The guarantee is then
             about those rows, whatever they come from, and says so.
         watch: For progress: called with the rows that are going to be read. What it returns is called at the end.
@@ -180,14 +181,14 @@ def read(
         database = named[0] if len(named) == 1 and is_table(named[0]) else None
         if database is not None and whole:
             raise ParameterError(
-                "a table of a database is read row by row: write the result of the query to a table first"
+                "a database is read as a table, not as a query; write the query's result to a table first"
             )
         query, assumed = (WholeQuery(sql), (ASSUMED,)) if whole else (select(sql, database is not None), ())
         if database is not None and query.source is not None:
             named = (f"{database.partition('#')[0]}#{query.source}",)
         elif query.source is not None:
             if named:
-                raise ParameterError("the query names what it reads: give no files, or let it read FROM files")
+                raise ParameterError("the query names its own files; give no others, or let it read FROM files")
             named = (query.source,)
     if endpoint is not None:
         from discreet.events.stores import at_endpoint

@@ -39,7 +39,8 @@ class Distinct(Question):
         *Question.rules,
         Refusal("{by} and {every} need {column}", lambda q: q.is_grouped and not q.column),
         Refusal(
-            "{max_items} is needed for values of people by group: so many of a person count, in all groups together",
+            "{max_items} is missing; values of people by group need it. It limits the values of a person over "
+            "all groups",
             lambda q: q.is_grouped and q.user not in (None, q.column) and q.max_items is None,
         ),
     )
@@ -118,7 +119,7 @@ class Distinct(Question):
 
 
 def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | None, confidence: float) -> Any:
-    """Values are credited to people, at most so many to each; or one unit changes the number by 1."""
+    """Values are credited to people, at most this many to each; or one unit changes the number by 1."""
     if credited and max_items is None:
         from discreet.central.chosen_distinct import ChosenDistinct
 
@@ -130,7 +131,7 @@ def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | No
     from discreet.central.noisy_count import NoisyCount
 
     if max_items is not None:
-        raise WordError("{max_items} needs {user}: it bounds how many values a person is credited with")
+        raise WordError("{max_items} needs {user}: it limits how many values each person is credited with")
     return NoisyCount(budget, User() if people else Event(), "people" if people else "values", confidence)
 
 
@@ -157,6 +158,6 @@ def distinct(
     """
     budget, words = by_place("distinct", given, words, ("budget",), ("column", "budget", "user"))
     if words.get("column") is None:
-        raise ParameterError("distinct needs column, the name of the column whose values are counted")
+        raise ParameterError("distinct needs column: the name of the column whose values to count")
     found: Estimate = asked_of(Distinct, words, data, budget, ledger, charge_id, request, source)
     return found

@@ -116,7 +116,7 @@ def _notes(drawn: Bounded) -> tuple[str, ...]:
         return ()
     of_sums = "sum" in drawn.guarantee.mechanism
     most = f"values that add up to {covered:,.4g} at most" if of_sums else f"at most {covered:,.4g} rows"
-    return (f"Intervals are about people with {most}; of whoever has more, this much.",)
+    return (f"Intervals are about people with {most}; of anyone with more, this much.",)
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:

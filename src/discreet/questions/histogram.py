@@ -48,7 +48,9 @@ class Histogram(Question):
 
     def complete(self) -> None:
         if self.universe is None:
-            raise WordError("{universe} is needed: N for 0 to N-1, A:B, or a list (a file with one item a line)")
+            raise WordError(
+                "{universe} is missing; give N for 0 to N-1, A:B, or a list (a file with one item per line)"
+            )
 
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.prepared import Prepared
@@ -58,11 +60,11 @@ class Histogram(Question):
         people = self.people or data.lists
         if people and self.max_items is None:
             raise WordError(
-                "{max_items} is needed where people are counted: the first so many listed items of a person count, and "
-                "the noise grows with it"
+                "{max_items} is missing; counting people needs it. That many items of each person count, and the noise "
+                "grows with it"
             )
         if self.user is not None and self.column is None:
-            raise WordError("{user} needs {column}, the column of the items")
+            raise WordError("{user} needs {column}: the column to count")
         if self.grouped_by:
             return self._in_groups(data, budget)
         mechanism = UniverseHistogram(budget, self.universe, User() if people else Event(), self.max_items)
@@ -163,7 +165,7 @@ def _of_rows(rows: Rows, mechanism: UniverseHistogram) -> Counts:
 
 
 def _of_people(rows: Rows, mechanism: UniverseHistogram, as_text: bool) -> Counts:
-    """The same of people, of whom so many listed items count."""
+    """The same of people, of whom this many listed items count."""
     from discreet.engines.pairs import Pairs
 
     if rows.item_type is not None:
@@ -210,7 +212,7 @@ def known_kinds(column: Any, universe: Any) -> Iterator[Any]:
         odd, useful = odd or bool(others), useful or len(others) < len(part) or any(map(tagged, others))
         yield [value for value in part if type(value) in _KNOWN or item_of(value) is not None] if others else part
     if odd and not useful:
-        raise DataError("no value of the column can be an item, such as a text or a whole number")
+        raise DataError("the column holds no items; items are texts or whole numbers")
 
 
 _OBJECTS_AT_ONCE = 1 << 16

@@ -36,7 +36,9 @@ def _texts(path: str, others: Mapping[str, Any]) -> tuple[str, ...]:
 
     listed = universe_written(path)
     if listed.size is None or listed.size > _MOST_LISTED:
-        raise WordError(f"{{universe}} must have at most {_MOST_LISTED:,} items here: every tick counts each of them")
+        raise WordError(
+            f"{{universe}} must have at most {_MOST_LISTED:,} items here, because every tick counts each of them"
+        )
     return tuple(map(str, listed.items(range(listed.size))))
 
 
@@ -159,4 +161,4 @@ class LiveQuestion(Worded):
         if self.lookup is not None or self.on is not None:
             look_up(self)
         if self.sets and self.lookup is not None and self.column in self.lookup.columns:
-            raise WordError("{sets} are lists in the input: {column} cannot come from {lookup}")
+            raise WordError("{sets} are lists in the input; {column} cannot come from {lookup}")

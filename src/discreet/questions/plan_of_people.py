@@ -18,12 +18,12 @@ USUAL = (1.0, 5.0, 20.0, 50.0)
 
 @dataclass(frozen=True)
 class PeoplePlanRow:
-    """What is published of people with so many items each.
+    """What is published of people with this many items each.
 
     Attributes:
         items_per_person: How many different items a person has.
-        needed: An item that so many people have is found as often as not; this is where the cut lies.
-        found_from: With probability `confidence` an item that so many people have is found.
+        needed: An item that this many people have is found as often as not; this is where the cut lies.
+        found_from: With probability `confidence` an item that this many people have is found.
         share: `found_from` as a share of all people.
         error: With probability `confidence` no count moves by more than this through noise, if nobody has more items.
     """
@@ -59,14 +59,32 @@ class PeoplePlan:
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.people:,} people, {self.budget}, k={self.k}; hides a person with all of their rows (auto)",
-            f"{'items a person':>14} {'cut, people':>12} {'found from':>11} {'of all':>8} {'error of a count':>17}",
+        from discreet.releases.formats import table_text
+
+        return f"{self._above()}\n{table_text(self._headings(), self._cells(), range(4))}".rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from discreet.releases.html import table_html
+
+        return table_html(self._above(), self._headings(), self._cells())
+
+    def _above(self) -> str:
+        return f"{self.people:,} people, {self.budget}, k={self.k}; hides a person with all of their rows (auto)"
+
+    def _headings(self) -> list[str]:
+        sure = f"{100 * self.confidence:.4g}%"
+        return ["items per person", "listed half the time from", f"listed {sure} of the time from", "counts off by"]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                f"{row.items_per_person:g}",
+                f"{row.needed:,} people",
+                f"{row.found_from:,} people ({row.share:.2%})",
+                f"{row.error:,} people",
+            )
+            for row in self.rows
         ]
-        for row in self.rows:
-            found = f"{row.needed:>12,} {row.found_from:>11,} {row.share:>8.2%}"
-            lines.append(f"{row.items_per_person:>14g} {found} {row.error:>17,}")
-        return "\n".join(lines)
 
 
 def plan_people(
@@ -94,7 +112,7 @@ def _row(mechanism: Any, people: int, size: float, beta: float) -> PeoplePlanRow
     spread = Noise("gaussian", calibration.spread_of_both).bound(2.0 * beta) / LENGTH
     cut = calibration.threshold(second=True)
     found = math.ceil((cut + spread) * math.sqrt(size))
-    # Counts: a vector of so many items is as long as the root of their number, if all of them are found.
+    # Counts: a vector of this many items is as long as the root of their number, if all of them are found.
     counts = Noise("gaussian", calibration.sigma_of(calibration.counts(second=True)), mechanism.most_candidates)
     error = math.ceil(counts.bound(beta) / LENGTH * math.sqrt(min(size, mechanism.most_candidates)))
     return PeoplePlanRow(size, math.ceil(cut * math.sqrt(size)), found, found / people, error)

@@ -54,12 +54,21 @@ class QuestionPlan:
     def __str__(self) -> str:
         from discreet.releases.formats import table_text
 
-        headings = ["question", "hides", "command", "noise", "scale", f"off by ({100 * self.confidence:g}%)"]
-        cells = [
+        return f"{table_text(self._headings(), self._cells(), (4, 5))}with {self.budget}"
+
+    def _repr_html_(self) -> str:
+        from discreet.releases.html import table_html
+
+        return table_html("", self._headings(), self._cells(), f"with {self.budget}")
+
+    def _headings(self) -> list[str]:
+        return ["question", "hides", "command", "noise", "scale", f"off by ({100 * self.confidence:g}%)"]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
             (row.question, row.hides, row.command, row.noise, f"{row.scale:.4g}", f"{row.error:,.0f}")
             for row in self.rows
         ]
-        return f"{table_text(headings, cells, (4, 5))}with {self.budget}"
 
 
 def plan_questions(
@@ -115,7 +124,7 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
         yield QuestionRow(question, "a row", command, sums.name, sums.noise.law, scale, error)
     for hides, unit, most in (("a row", Event(), None), ("a person", User(), max_items)):
         each = UniverseHistogram(budget, range(listed), unit, most)
-        of = "rows" if most is None else f"people, {most} items of each"
+        of = "rows" if most is None else f"people, {most} item{'s' * (most != 1)} of each"
         yield row(f"each of {listed:,} items, {of}", hides, "histogram", each, each.error_bound(beta), each.noise)
     for hides, unit, rows in (("a row", Event(), None), ("a person", User(), max_rows)):
         made = mechanism_for(budget, Grid(0, 1), (0.5,), unit, rows)

@@ -81,7 +81,7 @@ class Plan:
             if row.mechanism == mechanism:
                 return row
         why = self.not_applicable.get(mechanism)
-        raise ParameterError(f"the plan has no mechanism {mechanism!r}" + (f": {why}" if why else ""))
+        raise ParameterError(f"the plan knows no mechanism {mechanism!r}" + (f": {why}" if why else ""))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -116,37 +116,8 @@ class Plan:
         return pa.table(columns)
 
     def __str__(self) -> str:
-        head = (
-            f"{self.length:,} events, {self.budget}, {self.unit.describe()}\n"
-            f"capacity {self.capacity:,}: {self.capacity_because}\n"
-        )
-        titles = (
-            "mechanism",
-            "summary",
-            "capacity",
-            "threshold",
-            "noise",
-            "noise error",
-            "summary error",
-            "published from",
-        )
-        lines = [
-            titles,
-            *(
-                (
-                    row.mechanism,
-                    row.summary,
-                    "" if row.capacity is None else f"{row.capacity:,}",
-                    f"{row.threshold:,.6g}",
-                    f"{row.noise} {row.noise_scale:,.4g}",
-                    f"{row.noise_error:,.6g}",
-                    f"{row.summary_error:,.6g}",
-                    f"{row.published_from:,}",
-                )
-                for row in self.rows
-            ),
-        ]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
+        lines = [_TITLES, *self._cells()]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(_TITLES))]
         table = "\n".join(
             "  ".join(
                 cell.ljust(width) if i < 2 else cell.rjust(width)
@@ -154,7 +125,48 @@ class Plan:
             )
             for line in lines
         )
-        return f"{head}\n{table}\n\nErrors and 'published from' hold with probability {self.confidence:g}."
+        return f"{self._above()}\n\n{table}\n\n{self._below()}"
+
+    def _repr_html_(self) -> str:
+        from discreet.releases.html import table_html
+
+        return table_html(self._above(), _TITLES, self._cells(), self._below())
+
+    def _above(self) -> str:
+        return (
+            f"{self.length:,} events, {self.budget}, {self.unit.describe()}\n"
+            f"capacity {self.capacity:,}: {self.capacity_because}"
+        )
+
+    def _below(self) -> str:
+        return f"Errors and 'published from' hold with probability {self.confidence:g}."
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                row.mechanism,
+                row.summary,
+                "" if row.capacity is None else f"{row.capacity:,}",
+                f"{row.threshold:,.6g}",
+                f"{row.noise} {row.noise_scale:,.4g}",
+                f"{row.noise_error:,.6g}",
+                f"{row.summary_error:,.6g}",
+                f"{row.published_from:,}",
+            )
+            for row in self.rows
+        ]
+
+
+_TITLES = (
+    "mechanism",
+    "summary",
+    "capacity",
+    "threshold",
+    "noise",
+    "noise error",
+    "summary error",
+    "published from",
+)
 
 
 def _arrow_type(name: str) -> Any:
@@ -189,7 +201,7 @@ def plan(
         mechanisms: Classes of your own, each by the name of its class.
     """
     if capacity is not None and memory is not None:
-        raise ParameterError("capacity is the number of counters, and memory decides it: give one of them")
+        raise ParameterError("capacity and memory both set the number of counters; give one of them")
     length = whole_number("length", length, 0)
     as_budget(budget)
     unit = Event() if unit is None else unit

@@ -44,7 +44,7 @@ def _range() -> ValueKind:
 
     def check(name: str, value: Any) -> Any:
         if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
-            raise ParameterError(f"{name} must be two numbers, dates or times, LOW and HIGH, which are public")
+            raise ParameterError(f"{name} must be two public numbers, dates or times: LOW and HIGH")
         ends = [end.item() if hasattr(end, "item") else end for end in value]  # of NumPy
         if not any(isinstance(end, (str, datetime.date)) for end in ends):
             return tuple(value)
@@ -147,7 +147,7 @@ class Quantiles(Question):
 
     def complete(self) -> None:
         if self.range is None:
-            raise WordError("{range} LOW HIGH is needed: a public range, chosen without looking at the data")
+            raise WordError("{range} LOW HIGH is missing; give a public range, chosen without looking at the data")
 
     def way(self, data: Data, budget: Budget) -> Way:
         from discreet.central.quantile_grid import grid_of
@@ -162,9 +162,9 @@ class Quantiles(Question):
 
         data.refuse_strict(self)
         if self.user is not None and self.column is None:
-            raise WordError("{user} needs {column}, the column of the numbers")
+            raise WordError("{user} needs {column}: the column with the numbers")
         if self.where is not None and self.column is None and not data.are_files:
-            raise WordError("{where} needs {column}: it chooses rows of a table")
+            raise WordError("{where} needs {column}: conditions work on the rows of a table")
 
         def count() -> Any:
             times = grid.kind in ("date", "time")

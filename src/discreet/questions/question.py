@@ -251,7 +251,7 @@ class Question(Worded, abc.ABC):
         if self.lookup is not None or self.on is not None:
             look_up(self)
         if self.max_bad is not None and self.bad_rows == "error":
-            raise WordError("{max_bad} cannot be combined with {bad_rows} error, which refuses the first bad row")
+            raise WordError("{max_bad} cannot be combined with {bad_rows} error, which stops at the first bad row")
 
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
@@ -306,13 +306,13 @@ class Question(Worded, abc.ABC):
 
     @abc.abstractmethod
     def way(self, data: Data, budget: Budget) -> Way:
-        """How it is answered from these data, of which only what is public is looked at."""
+        """How it is answered from these data; only what is public is looked at."""
 
 
 def look_up(question: Any) -> None:
     """The public table of a question is read and checked when it is asked, before any data."""
     if (question.lookup is None) != (question.on is None):
-        raise WordError("{lookup} and {on} go together: a public table, and the column that says which row belongs")
+        raise WordError("{lookup} and {on} must be given together: a public table, and the column to join it on")
     if question.lookup is not None:
         from discreet.events.lookup import Lookup
 
@@ -364,7 +364,7 @@ def way_for(question: Any, data: Data, budget: Budget) -> Way:
     if not isinstance(question, Question) or question.unit is None:
         return way
     if question.whole_person and not isinstance(way.unit, User):
-        raise WordError("{unit} person needs {user}, which tells who is a person")
+        raise WordError("{unit} person needs {user}: the column that says whose row it is")
     return _of_spans(way, question.unit)
 
 
@@ -379,7 +379,10 @@ def _of_spans(way: Way, unit: Unit) -> Way:
 
     def drawn(found: Any, source: RandomSource) -> Any:
         answer = way.draw(found, source)
-        told = (*answer.guarantee.assumptions, f"whoever is there in several spans of {calendar.text} counts in each")
+        told = (
+            *answer.guarantee.assumptions,
+            f"anyone who is there in several spans of {calendar.text} counts in each",
+        )
         promised = dataclasses.replace(answer.guarantee, unit=_within(answer.guarantee.unit, unit), assumptions=told)
         return with_guarantee(answer, promised)
 

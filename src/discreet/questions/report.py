@@ -26,7 +26,7 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.errors import DataError, ParameterError, WordError
+from discreet.errors import DataError, ParameterError, WordError, nearest
 from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_rho
@@ -157,20 +157,25 @@ class Report(Worded):
             else ()
         )
         if self.period is not None and question.period not in (None, self.period):
-            raise WordError(f"{_plain(title)}: {{period}} must be that of the report, since one charge is about it")
+            raise WordError(
+                f"{_plain(title)}: {{period}} must be the same as the report's: one charge covers one period"
+            )
         for name in (*_PASSED_ON, *days):
             if name in self.given and name in has and name not in question.given:
                 said[name] = getattr(self, name)
         if question.every is not None and question.time is None:
             said.setdefault("time", TIME)
         if self.user is not None and question.user not in (None, self.user):
-            raise WordError(f"{_plain(title)}: {{user}} must be that of the report, since one charge hides one unit")
+            raise WordError(f"{_plain(title)}: {{user}} must be the same as the report's: one charge hides one unit")
         if question.max_bad is not None:
             raise WordError(
-                f"{_plain(title)}: {{max_bad}} is for a question alone: a report is one charge, drawn at once"
+                f"{_plain(title)}: {{max_bad}} cannot be used in a report, which is a single charge; ask the "
+                f"question on its own"
             )
         if "confidence" in question.given:
-            raise WordError(f"{_plain(title)}: {{confidence}} is a word of the report: its intervals hold together")
+            raise WordError(
+                f"{_plain(title)}: {{confidence}} belongs to the report, whose intervals hold together; set it there"
+            )
         if self.where is not None:
             own = question.where
             said["where"] = self.where if own is None else f"({self.where}) AND ({own})"
@@ -212,8 +217,8 @@ class Report(Worded):
         for title, unit in zip(self.questions, hidden, strict=True):
             if unit != hidden[0] or (self.unit is not None and unit != self.unit):
                 raise WordError(
-                    f"{_plain(title)} hides {unit.describe()}; all questions of a report must hide the same: give the "
-                    "report {user}, or none of its questions"
+                    f"{_plain(title)} hides {unit.describe()}; all questions of a report must hide the same unit; "
+                    "give {user} to the report, or to none of its questions"
                 )
         return dict(zip(self.questions, zip(ways, parts, strict=True), strict=True))
 
@@ -342,7 +347,7 @@ def composed(ways: Sequence[tuple[Way, Budget]]) -> Charge | None:
 
 
 _OF_VALUES = ("quantiles", "sum", "mean", "variance")
-_HARDER = 25  # so many times as wide are intervals that depend on a range of values, about, as those of a count
+_HARDER = 25  # this many times as wide are intervals that depend on a range of values, about, as those of a count
 
 
 def numbers(question: Question) -> int:
@@ -403,7 +408,7 @@ def heading(question: Question, user: str | None = None) -> str:
 
 
 def _by_title(questions: Mapping[str, Question] | Sequence[Question], user: str | None) -> dict[str, Question]:
-    """The questions by their titles, of which no two are the same."""
+    """The questions by their titles, no two of them the same."""
     pairs = list(questions.items()) if isinstance(questions, Mapping) else [(None, each) for each in questions]
     if not pairs:
         raise ParameterError("a report needs at least one question, such as dc.Count()")
@@ -437,14 +442,6 @@ def _about(title: str) -> Iterator[None]:
         raise type(error)(f"{_plain(title)}: {error}") from None
 
 
-def nearest(name: str, known: Any) -> str:
-    """What else could be meant, for the end of a message."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(known)}"
-
-
 # ---- TOML ------------------------------------------------------------------------------------------------------------
 
 
@@ -461,14 +458,14 @@ def read_report(told: Mapping[str, Any]) -> tuple[Report, dict[str, Any]]:
     _check_keys("[data]", _table(told, "data"), ["files", *reading])
     asked = told.get("questions")
     if not isinstance(asked, list) or not asked or not all(isinstance(each, dict) for each in asked):
-        raise ParameterError('a report needs questions: [[questions]] with kind = "count", and so on')
+        raise ParameterError('the report has no questions; add one with [[questions]] and kind = "count"')
     named, shares = [], []
     for place, each in enumerate(asked, 1):
         question, title = _question(place, each, told), each.get("title")
         named.append((heading(question, told.get("user")) if title is None else title, question))
         shares.append(each.get("share"))
     if len({title for title, _ in named}) < len(named):
-        raise ParameterError("two questions have the same title: give each its own")
+        raise ParameterError("two questions have the same title; give each its own")
     said = {name: told[name] for name in words if name in told}
     report = Report(dict(named), _budget(told), shares=shares, **said)
     return report, _table(told, "data")
@@ -496,11 +493,11 @@ def _question(place: int, told: Mapping[str, Any], report: Mapping[str, Any]) ->
 def _budget(told: Mapping[str, Any]) -> Budget:
     if "rho" in told:
         if "epsilon" in told or "delta" in told:
-            raise ParameterError("give either rho, or epsilon and delta")
+            raise ParameterError("rho cannot be combined with epsilon or delta; give one or the other")
         return Budget.zcdp(told["rho"])
     if "epsilon" not in told:
         raise ParameterError(
-            "a budget is needed: epsilon (and delta), or rho. Smaller is stronger; 1 is a common limit"
+            "no budget given; add epsilon (and delta), or rho. A smaller epsilon is stronger; 1 is a common choice"
         )
     return Budget(told["epsilon"], told.get("delta", 0.0))
 

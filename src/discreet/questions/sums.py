@@ -35,17 +35,17 @@ class NumberQuestion(Question):
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
         Refusal("{by} and {every} need {column}, the column of the numbers", lambda q: q.is_grouped and not q.column),
-        Refusal("{user} needs {column}, the column of the numbers", lambda q: q.user is not None and not q.column),
+        Refusal("{user} needs {column}: the column with the numbers", lambda q: q.user is not None and not q.column),
     )
 
     def complete(self) -> None:
         if self.range is None:
             raise WordError(
-                "{range} LOW HIGH is needed: a public range that values are clipped to. Choose it by what a value can "
-                "be (an age: 0 120), not by looking at the data; `discreet quantiles` is a private way to look"
+                "{range} LOW HIGH is missing; give a public range to clip values to, such as 0 120 for an age. Do not "
+                "look at the data for it; `discreet quantiles` finds one privately"
             )
         object.__setattr__(self, "range", tuple(map(_number, self.range)))
-        self.moment()  # which refuses a range that is none
+        self.moment()  # which refuses an invalid range
 
     def moment(self) -> ValueMoment:
         """What is summed of every value."""
@@ -66,7 +66,7 @@ class NumberQuestion(Question):
         from discreet.questions.groups import way_of_moments
 
         if self.where is not None and self.column is None and not data.are_files:
-            raise WordError("{where} needs {column}: it chooses rows of a table")
+            raise WordError("{where} needs {column}: conditions work on the rows of a table")
         return way_of_moments(self, data, budget, self.moment(), self.column, self.name)
 
 
@@ -113,7 +113,7 @@ def sum(
         sum(table, dc.Budget(1.0, 1e-6), column="price", range=(0, 500), every="1d", time="ts")     # of every day
 
     Of rows the error is about 3 max(|low|, |high|)/epsilon at 95 percent (`RowMoments`). A person is hidden with all
-    of their rows: whoever has many is scaled down, and `left_out` says what that leaves out (`PersonMoments`).
+    of their rows: anyone who has many is scaled down, and `left_out` says what that leaves out (`PersonMoments`).
     """
     found: Estimate | GroupRelease = asked_of(Sum, words, data, budget, ledger, charge_id, request, source)
     return found

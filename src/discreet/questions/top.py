@@ -177,7 +177,7 @@ class Top(Question):
         if self.pairs is not None and self.unit is None and self.user is None:
             object.__setattr__(self, "unit", User())  # one row has no pairs: each is the list of a person
         if self.universe is not None and self.universe.size is None:
-            raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item a line")
+            raise WordError("{universe} must list the items: N for 0 to N-1, A:B, or a file with one item per line")
 
     # ---- what follows from the words ---------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Top(Question):
         if self.memory is not None:
             Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
         if self.user is not None and self.column is None and not data.are_files:
-            raise WordError("{user} needs {column}: people are protected in a table")
+            raise WordError("{user} needs {column}: people are protected in tables only")
         (rows, lists), within = self._rows(data), self._within
         if rows.elsewhere is not None:
             self._refuse("memory", "workers")
@@ -275,7 +275,7 @@ class Top(Question):
             # Its noise does not grow with the counters.
             mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
         rows, lists = self._rows(data)
-        keys, sets = rows.keys, lists or self.user is not None  # of whoever has more a sample counts
+        keys, sets = rows.keys, lists or self.user is not None  # of anyone with more, a sample counts
         if rows.elsewhere is not None:
             self._refuse("workers", "total_share")
             if self.universe is None:

@@ -183,7 +183,7 @@ def number_range() -> ValueKind:
 
     def check(name: str, value: Any) -> Any:
         if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
-            raise ParameterError(f"{name} must be two numbers, LOW and HIGH, which are public")
+            raise ParameterError(f"{name} must be two public numbers: LOW and HIGH")
         return tuple(value)
 
     return ValueKind(check, "LOW HIGH", float, values=2)

@@ -27,7 +27,7 @@ class Noise:
     """`draws` independent integer noises of one law: "laplace" (scale) or "gaussian" (sigma), times `step`.
 
     `step` is the size of a published count's unit in units of the noise: 1, or 1/(k+1) for the reduced sketch. With
-    `terms` each of the noises is the sum of so many of that law, or of fewer.
+    `terms` each of the noises is the sum of this many of that law, or of fewer.
     """
 
     law: str
@@ -40,7 +40,7 @@ class Noise:
         if self.law not in ("laplace", "gaussian"):
             raise ParameterError(f"law must be 'laplace' or 'gaussian', not {self.law!r}")
         if self.terms != 1 and (self.law != "laplace" or self.terms < 1):
-            raise ParameterError("sums are of Laplace noises: those of Gaussian ones are Gaussian")
+            raise ParameterError("only Laplace noise needs a sum; a sum of Gaussians is Gaussian")
 
     def upper_tail(self, s: int) -> float:
         """P[Z >= s] of one draw, never understated."""
@@ -53,7 +53,7 @@ class Noise:
         return discrete_gaussian_tail(float(self.scale), s)
 
     def bound(self, beta: float, tails: float = 2) -> int:
-        """The smallest b such that all draws are at most b in absolute value, but for a probability of beta.
+        """The smallest b such that all draws are at most b in absolute value, except with probability beta.
 
         A draw is taken to fail with probability `tails` times P[Z >= b+1].
         """
@@ -115,13 +115,14 @@ class Scaling:
     Attributes:
         ratios: C_j/C, from 1.
         lost: The sums over people of what scaling to C_j loses of one item at most, with noise; 0 at the last.
-        noise: That of `lost`, but for the last; None where there is one length, and nothing is lost.
+        noise: That of `lost`, except for the last; None where there is one length, and nothing is lost.
         people: How many people there are, with noise: the sum of as many numbers as `sizes` draws. What is left of an
             entry is rounded down, by less than two steps of a count's noise for every person.
         sizes: The noise of each of these numbers.
         in_steps: Whether `lost` is in steps of each count's noise, as of rows and values, of which one person may have
             more where the weight is small; else in people.
-        covered: Of rows and values: a person who has no more of them in all is part of the true number in full. Whoever
+        covered: Of rows and values: a person who has no more of them in all is part of the true number in full.
+        Anyone who
             has more is scaled down to it, in what intervals are about. None: everybody is, whatever they have.
     """
 
@@ -190,7 +191,7 @@ class Stretch:
     noise: Noise | None = None
 
     def lacks(self, beta: float) -> float:
-        """What items that it did not release may have in it, all of them but for a probability of beta.
+        """What items that it did not release may have in it, all of them except with probability beta.
 
         Such an item has f <= c + alpha = c + a0 - Z_0. If f > a0 + t + b and it was not released, then Z_x < -b. Nobody
         knows how many such items there are, but most of them would have been released. With P[Z < -b] = q/(n+1), n the
@@ -220,7 +221,7 @@ class Stretches:
     counters: int = 0
 
     def lacks(self, beta: float) -> list[float]:
-        """What the items of every place may lack, all of them but for a probability of beta."""
+        """What the items of every place may lack, all of them except with probability beta."""
         each = [stretch.lacks(beta / len(self.released)) for stretch in self.released]
         return [sum(each[at] for at in without) for _, without in self.places]
 
@@ -248,7 +249,7 @@ class Stretches:
 
 @lru_cache(maxsize=1024)  # ticks after another ask for the same
 def _sum_bound(scales: tuple[Fraction, ...], draws: int, beta: float) -> float:
-    """What none of `draws` sums of independent discrete Gaussians exceeds, but for a probability of beta."""
+    """What none of `draws` sums of independent discrete Gaussians exceeds, except with probability beta."""
     from discreet.privacy.calibration.gaussian import sum_of_two
 
     sigma, kappa = float(scales[0]), 1.0
@@ -308,7 +309,7 @@ class ErrorModel:
         return replace(self, noise=replace(self.noise, draws=MOST_ITEMS), of_published=False)
 
     def of_at_least(self, items: int) -> ErrorModel:
-        """The same where at least so many items passed the cut: intervals that do not change while fewer do."""
+        """The same where at least this many items passed the cut: intervals that do not change while fewer do."""
         if not (self.of_published or self.stretches) or self.noise.draws >= items:
             return self
         return replace(self, noise=replace(self.noise, draws=items))

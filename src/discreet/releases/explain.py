@@ -20,15 +20,17 @@ _WORDS = {
     "misra-gries": "Misra-Gries: a way to count a stream with a fixed number of counters; rare items lose theirs.",
     "offset": "Offset: a noisy number that says how much Misra-Gries may have lost, added back to every count.",
     "spacesaving": "SpaceSaving: a way to count a stream with a fixed number of counters that never counts too little.",
-    "curator": "Curator: whoever holds the data and makes the release.",
+    "curator": "Curator: anyone who holds the data and makes the release.",
     "zcdp": "zCDP: another scale of the same promise, for Gaussian noise; epsilon and delta above follow from it.",
 }
 """Words that a reader may not know, explained where they appear."""
 
 _TRUST = {
-    "central": "Whoever made the release had the raw data and is trusted with it. The promise is about everybody who "
+    "central": "Anyone who made the release had the raw data and is trusted with it. The promise is about "
+    "everybody who "
     "sees the release, whatever else they know and whatever computers they have.",
-    "continual": "Whoever makes the releases has the raw data and is trusted with it. The promise is about everybody "
+    "continual": "Anyone who makes the releases has the raw data and is trusted with it. The promise is about "
+    "everybody "
     "who sees the releases, all of them together, whatever else they know.",
     "pan": "The raw data are forgotten as they are processed. The promise is about everybody who sees the release, and "
     "about somebody who reads the program's memory once.",
@@ -118,7 +120,7 @@ def explanation(
     """
     if guarantee["seeded"]:
         return [
-            "This release is NOT private. Its noise came from a seeded source, as tests use it: whoever knows or "
+            "This release is NOT private. Its noise came from a seeded source, as tests use it: anyone who knows or "
             "guesses the seed can take the noise away. Do not publish it."
         ]
     several = several_spans(guarantee)
@@ -140,7 +142,7 @@ def explanation(
 def several_spans(guarantee: dict[str, Any], many: int = 7) -> str | None:
     """What one person did in several spans is hidden with, where it is one span that is hidden: group privacy.
 
-    docs/privacy/person-days.md: so many epsilon, and delta times (1 + e^epsilon + ...) in one release about all.
+    docs/privacy/person-days.md: this many epsilon, and delta times (1 + e^epsilon + ...) in one release about all.
     """
     if guarantee["unit"].get("per") is None:
         return None
@@ -232,7 +234,7 @@ def _odds(guarantee: dict[str, Any]) -> str:
     row = guarantee["unit"]["name"] == "Event"
     what = "what your value is" if replaced else f"that {'a row of yours is' if row else 'you are'} in it"
     text = (
-        f"In odds: whoever sees this release can be at most {_factor(largest)} times as sure as before {what}"
+        f"In odds: anyone who sees this release can be at most {_factor(largest)} times as sure as before {what}"
         f"{f', except for a chance of at most {_at_most(2.0 * delta)}' if delta else ''}."
     )
     lines = [f"  {'thought before':>16}  {'at most after':>14}"]
@@ -243,7 +245,7 @@ def _odds(guarantee: dict[str, Any]) -> str:
 
 
 def factor_of(guarantee: dict[str, Any], times: int = 1) -> str:
-    """e^epsilon, or that of so many together, in words."""
+    """e^epsilon, or that of this many together, in words."""
     return _factor(times * spent(guarantee)[0])
 
 

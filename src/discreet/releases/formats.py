@@ -35,8 +35,8 @@ def as_table(release: Release, confidence: float = 0.95, width: int | None = Non
 def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] | None = None) -> list[list[Any]]:
     """The cells of a table for people: the columns of the items, count and interval. A group is named in its first row.
 
-    `cell` makes texts of the items, for tables that do not do so themselves. Groups of a public list of which no item
-    passed have a row that says so.
+    `cell` makes texts of the items, for tables that do not do so themselves. Groups of a public list without a
+    published item have a row that says so.
     """
     items, numbers, lower, upper = zip(*release.rows(confidence), strict=True) if len(release) else ((), (), (), ())
     many_columns = len(release.names)
@@ -93,7 +93,7 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
         of += f", counts of {release.counted}"
     first = f"Release({of}; {release.guarantee.sentence()})"
     if not len(release) and not release.groups:
-        return first
+        return f"{first}\n{none_passed(release)}"
     shown = foremost(release, most)
     rows, empty = foremost_rows(shown, confidence, most)
     columns = list(zip(*rows, strict=True)) or [()] * (len(release.names) + 2)
@@ -103,6 +103,25 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     more = [f"... and {len(release) - len(shown):,} more"] if len(release) > len(shown) else []
     more += [f"In {empty:,} groups no item passed."] if empty else []
     return f"{first}\n{table}{chr(10).join(more)}".rstrip("\n")
+
+
+def needed(release: Release) -> str:
+    """How frequent an item must be to be listed, in words."""
+    from discreet.releases.explain import pairs_are_listed
+
+    cut = math.ceil(release.threshold or 0)
+    if release.counted == "events":
+        rows = f"{cut:,} row{'s' * (cut != 1)}{' more than the offset' if release.offset is not None else ''}"
+        return f"an item needs about {rows}, and twice the epsilon about half of that"
+    many = math.ceil(math.sqrt(50) * (release.threshold or 0))
+    which = "each of its items" if pairs_are_listed(release.guarantee.mechanism) else "an item"
+    people = f"{cut:,} people who have nothing else, {many:,} if each of them has 50 items"
+    return f"{which} needs about {people}, and twice the epsilon about half of that"
+
+
+def none_passed(release: Release) -> str:
+    """What to say of an empty list."""
+    return f"No item passed the threshold{'' if release.threshold is None else f': {needed(release)}'}."
 
 
 def as_json(release: Release, confidence: float = 0.95, width: int | None = None) -> str:

@@ -96,7 +96,7 @@ class GroupRelease(EstimateTable):
             if row[:-3] == wanted:
                 value, lower, upper = row[-3:]
                 return Estimate(value, lower, upper, self.guarantee)
-        raise NotPublishedError("no such group is published here, whether it occurred or not")
+        raise NotPublishedError("this release does not list that group; it may or may not have occurred")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GroupRelease) and self.to_payload() == other.to_payload()
@@ -185,7 +185,7 @@ class GroupRelease(EstimateTable):
                 raise ValueError
             return cls._of_dict(told["told"])
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            raise CorruptStateError("what the ledger stores under this id is no answer by group") from None
+            raise CorruptStateError("the ledger holds something other than an answer by group under this id") from None
 
     def to_parquet(self) -> bytes:
         """The columns of `to_arrow`; all else is in the metadata "discreet", as JSON."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet._bars import amount, between, guarantee_html, interval_bar, reach
-from discreet.releases.formats import NONE_PASSED, foremost, foremost_rows
+from discreet.releases.formats import NONE_PASSED, foremost, foremost_rows, none_passed
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
         for place, text in enumerate(headings)
         for tag in ["th" if text else "td"]  # bars have no heading
     )
-    below = [] if rows else ["No item passed the threshold."]
+    below = [] if rows else [none_passed(release)]
     if len(release) > len(rows):
         which = (
             "are in the JSON and CSV of this report." if of_page else "head(k), to_pandas() and to_csv() have them all."
@@ -68,6 +69,23 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
     notes = "".join(f'<div style="max-width:46em;margin-top:.4em">{html.escape(text)}</div>' for text in below)
     promise = "" if of_page else guarantee_html(release.guarantee.sentence(), release.guarantee.seeded)
     return f'<div style="color:inherit;line-height:1.4">{table if body else ""}{notes}{promise}</div>'
+
+
+def table_html(above: str, headings: Sequence[str], rows: Sequence[Sequence[str]], below: str = "") -> str:
+    """A plain table for a notebook, between two lines of text; cells that are numbers are on the right."""
+
+    def cells(tag: str, texts: Sequence[str], style: str) -> str:
+        sides = ["right" if text[:1].isdigit() else "left" for text in (rows[0] if rows else headings)]
+        return "".join(
+            f'<{tag} style="{_CELL};{style}text-align:{side}">{html.escape(text)}</{tag}>'
+            for text, side in zip(texts, sides, strict=True)
+        )
+
+    body = "".join(f"<tr>{cells('td', row, '')}</tr>" for row in rows)
+    head = f"<tr>{cells('th', headings, 'border-bottom:1px solid;')}</tr>"
+    lines = [f"<div>{html.escape(text)}</div>" if text else "" for text in (above, below)]
+    table = f'<table style="border-collapse:collapse;border:0;color:inherit">{head}{body}</table>'
+    return f'<div style="color:inherit;line-height:1.4">{lines[0]}{table}{lines[1]}</div>'
 
 
 def _item(text: str, short: str) -> str:

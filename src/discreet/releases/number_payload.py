@@ -33,4 +33,4 @@ def estimate_of_payload(payload: bytes) -> Estimate:
         notes = tuple(fields.get("notes", ()))
         return Estimate(fields["value"], fields["lower"], upper, guarantee, asked=asked, left_out=left_out, notes=notes)
     except (KeyError, TypeError, ValueError):
-        raise CorruptStateError("what the ledger stores under this id is no count") from None
+        raise CorruptStateError("the ledger holds something other than a count under this id") from None

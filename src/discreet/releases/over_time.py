@@ -87,14 +87,14 @@ class OverTime:
 
 
 def reach_of_increase(later: OverTime, earlier: OverTime, beta: float, draws: int = 1) -> int:
-    """With probability 1 - beta none of so many differences of published totals is off by more than this."""
+    """With probability 1 - beta none of this many differences of published totals is off by more than this."""
     changes = later.since(earlier)
     assert changes is not None
     return difference_reach(changes, _each(beta, draws) / 2.0)
 
 
 def _each(beta: float, draws: int) -> float:
-    """How often one of so many independent intervals may fail, for all to hold with probability 1 - beta."""
+    """How often one of this many independent intervals may fail, for all to hold with probability 1 - beta."""
     return -math.expm1(math.log1p(-beta) / draws)
 
 
@@ -160,7 +160,7 @@ class Increase:
     def __getitem__(self, item: Any) -> IncreaseRow:
         """The row of an item; `NotPublishedError`, a KeyError, for one that the two ticks do not both list."""
         if item not in self.items:
-            raise NotPublishedError("no such item is listed at both ticks, whether it occurred or not")
+            raise NotPublishedError("that item is not listed at both ticks; it may or may not have occurred")
         place = self.items.index(item)
         return IncreaseRow(item, int(self.values[place]), float(self.lower[place]), float(self.upper[place]))
 
@@ -267,12 +267,12 @@ def increase_of(later: Release, earlier: Release, confidence: float = 0.95) -> I
 def _moments(later: Release, earlier: Release) -> tuple[OverTime, OverTime]:
     to, since = later.over_time, earlier.over_time
     if to is None or since is None:
-        raise ParameterError("increase is for releases over time: those of discreet.continual, or of a watch")
+        raise ParameterError("increase works with releases over time, from discreet.continual or a watch")
     if since.tick >= to.tick:
         raise ParameterError(f"since must be a tick before this one, which is tick {to.tick}, not {since.tick}")
     one, other = later.guarantee, earlier.guarantee
     if (one.mechanism, one.unit, later.counted) != (other.mechanism, other.unit, earlier.counted):
-        raise ParameterError("since must be an earlier release of the same stream; this one is of another")
+        raise ParameterError("since must be an earlier release of the same stream")
     return to, since
 
 

@@ -222,15 +222,16 @@ def with_asked(answer: Any, asked: Asked) -> Any:
 
 
 def check_payer(ledger: object, charge_id: object, source: object) -> None:
-    """Refuse what no ledger could record: an account that is none, an id without one, a source that is not private."""
+    """Refuse what no ledger could record: something that is not an account, an id without one, a source that is not
+    private."""
     if ledger is not None and not _is_account(ledger):
         raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
     if charge_id is not None and ledger is None:
-        raise ParameterError("charge_id names a charge in a ledger; give the ledger's account, too")
+        raise ParameterError("charge_id needs ledger: the account that it names a charge of")
     if source is not None and not isinstance(source, RandomSource):
         raise ParameterError(f"source must be a random source, made by seeded_source, not {type(source).__name__}")
     if isinstance(source, RandomSource) and source.seeded and ledger is not None:
-        raise ParameterError("a ledger keeps private releases; one from a seeded source is not private")
+        raise ParameterError("ledger cannot be combined with a seeded source, whose releases are not private")
 
 
 def _is_account(ledger: object) -> bool:
@@ -302,8 +303,8 @@ def begin(
     """Charge once for something that goes on: durable before anything random of it is drawn.
 
     The charge pays for what has this token, and for the states saved from it. Another object under the same id would
-    draw everything a second time: it has another token and is refused. Whoever restores a saved state calls this with
-    the token in it, and nothing is charged again.
+    draw everything a second time: it has another token and is refused. Anyone who restores a saved state calls this
+    with the token in it, and nothing is charged again.
 
     Returns whether it begins now. False: it had begun before, and goes on. (Where the token is the same for all, as
     that of a party whose number is in the id, the caller who has no state refuses on False.)
@@ -321,7 +322,7 @@ def begin(
 
     if account.assumptions:  # its steps come later than its charge, which would be forgotten before they end
         raise ParameterError(
-            f"account {account.name!r} renews, and cannot pay for a {what} that goes on: use an account that does not"
+            f"account {account.name!r} renews and cannot pay for a running {what}; use an account that does not renew"
         )
     with one_connection():
         stored = account.pay(charge_id, bill.budget, **bill.details).payload

@@ -51,7 +51,7 @@ def plot_histogram(
         raise ParameterError(f"kind must be 'bars' or 'lines', not {kind!r}")
     if histogram.by:
         if ax is not None:
-            raise ParameterError("a release in groups has axes for each of them: leave ax out, or plot one of `groups`")
+            raise ParameterError("ax cannot be used for a release with groups; leave it out, or plot one of `groups`")
         return _small_multiples(histogram, path, kind, confidence, whole_number("most", most))
     shown = histogram.head(whole_number("most", most))
     long = 0.28 * max(len(shown), 3)
@@ -184,7 +184,7 @@ def plot_over_time(
     """
     ticks = list(releases)
     if not ticks:
-        raise ParameterError("a picture over time needs one release at least")
+        raise ParameterError("a plot over time needs at least one release")
     if len({release.counted for release in ticks}) > 1:
         raise ParameterError("the releases count different things")
     places = list(range(1, len(ticks) + 1)) if times is None else list(times)
@@ -219,7 +219,7 @@ def _axes(ax: Any, size: tuple[float, float], path: str | os.PathLike[str] | Non
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise DiscreetError("plots need matplotlib: install discreet[plot]") from error
+        raise DiscreetError("plots need matplotlib; install it with pip install 'discreet[plot]'") from error
     if ax is None:
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
@@ -228,7 +228,7 @@ def _axes(ax: Any, size: tuple[float, float], path: str | os.PathLike[str] | Non
         suffix = os.path.splitext(os.fspath(path))[1].lstrip(".").lower()
         known = ax.figure.canvas.get_supported_filetypes()
         if suffix not in known:
-            raise ParameterError(f"a plot is written as {', '.join(sorted(known))}, not {suffix!r}")
+            raise ParameterError(f"a plot must be one of {', '.join(sorted(known))}, not {suffix!r}")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax

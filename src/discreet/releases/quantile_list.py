@@ -75,7 +75,7 @@ class QuantileRelease(EstimateTable):
             if row.quantile == quantile:
                 return Estimate(row.value, row.lower, row.upper, self.guarantee)
         known = ", ".join(f"{row.quantile:g}" for row in self.rows)
-        raise NotPublishedError(f"the quantile {quantile!r} was not asked for; published are {known}")
+        raise NotPublishedError(f"the quantile {quantile!r} was not asked for; the release has {known}")
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -138,4 +138,4 @@ class QuantileRelease(EstimateTable):
                 raise ValueError
             return cls.from_json(json.dumps(told["told"]))
         except (KeyError, TypeError, ValueError):
-            raise CorruptStateError("what the ledger stores under this id are no quantiles") from None
+            raise CorruptStateError("the ledger holds something other than quantiles under this id") from None

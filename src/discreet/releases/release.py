@@ -110,7 +110,7 @@ class Release:
         groups: pa.Array | None = None,
     ) -> None:
         if len(items) != len(counts):
-            raise ParameterError("items and counts must have one length")
+            raise ParameterError("items and counts must have the same length")
         if (shards is None) != (shard_offsets is None) or (shards is not None and offset is not None):
             raise ParameterError("a release in shards has the shard of every item and an offset for every shard")
         if shards is not None and shard_offsets is not None:
@@ -144,7 +144,7 @@ class Release:
         if self.followed is not None and len(self.followed) != len(self):
             raise ParameterError("every item must have a number that came after it was found, if any has")
         self.over_time = over_time
-        self.earlier: dict[int, Release] = {}  # by tick: those that whoever made this one remembers
+        self.earlier: dict[int, Release] = {}  # by tick: those that anyone who made this one remembers
         self.total = total
         self.total_noise = total_noise
         self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
@@ -233,10 +233,10 @@ class Release:
     def __getitem__(self, item: Any) -> Row:
         """The row of a published item; `NotPublishedError`, a KeyError, for any other."""
         if isinstance(item, slice):
-            raise ParameterError("a release is asked for an item, not for places: head(k) has the first ones")
+            raise ParameterError("look up a release by item, not by position; head(k) has the first ones")
         row = self._row(item)
         if row is None:
-            raise NotPublishedError("no such item is published here, whether it occurred or not")
+            raise NotPublishedError("this release does not list that item; it may or may not have occurred")
         return row
 
     def __contains__(self, item: object) -> bool:
@@ -299,7 +299,7 @@ class Release:
             groups: A struct with all groups of a public list.
         """
         if len(items) != len(self):
-            raise ParameterError("items and counts must have one length")
+            raise ParameterError("items and counts must have the same length")
         changed = copy.copy(self)
         changed._rows, changed.by, changed._groups = ArrayRows(items, self.counts), tuple(by), groups
         return changed._taken(changed._rows.order(len(by)))
@@ -367,8 +367,8 @@ class Release:
             if tick not in self.earlier:
                 known = ", ".join(map(str, sorted(self.earlier))) or "none"
                 raise ParameterError(
-                    f"tick {tick} is not remembered (remembered: {known}): give the release of that tick, or make the "
-                    "mechanism with remember=N to have the last N at hand"
+                    f"tick {tick} is not remembered (remembered: {known}): pass the release of that tick, or make the "
+                    "mechanism with remember=N to keep the last N"
                 )
             since = self.earlier[tick]
         from discreet.releases.over_time import increase_of
@@ -440,7 +440,7 @@ class Release:
         try:
             import polars as pl
         except ImportError as error:
-            raise DiscreetError("to_polars needs polars: install it") from error
+            raise DiscreetError("to_polars needs polars; install it with pip install polars") from error
         frame = pl.from_arrow(self.to_arrow(confidence))
         assert isinstance(frame, pl.DataFrame)
         return frame
@@ -522,7 +522,7 @@ class Release:
         return out
 
     def to_json(self, confidence: float = 0.95) -> str:
-        """The description as JSON text, of which `from_json` makes an equal release."""
+        """The description as JSON text; `from_json` makes an equal release of it."""
         return json.dumps(self.to_dict(confidence), ensure_ascii=False, allow_nan=False)
 
     @classmethod

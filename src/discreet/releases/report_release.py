@@ -214,7 +214,7 @@ class ReportRelease:
                 asked=None if told["asked"] is None else Asked.from_dict(told["asked"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise CorruptStateError("what the ledger stores under this id is no report") from None
+            raise CorruptStateError("the ledger holds something other than a report under this id") from None
 
 
 def _slug(title: str) -> str:

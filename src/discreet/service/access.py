@@ -18,7 +18,7 @@ _MOST_CALLERS = 100_000
 
 @dataclass(frozen=True)
 class Caller:
-    """A token, or whoever is at an address."""
+    """A token, or the address of a caller without one."""
 
     name: str
     token: Token | None
@@ -34,7 +34,7 @@ class Access:
         self._events = _Rates(limits.events_per_second, 10.0)
 
     def caller(self, request: Request) -> Caller:
-        """Who asks; 401 for a token that is none."""
+        """Who asks; 401 for an invalid token."""
         if self._service.requests is not None:
             self._service.requests += 1
         given = request.headers.get("authorization")
@@ -44,13 +44,13 @@ class Access:
             token = self._service.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
         address = request.client.host if request.client is not None else ""
         caller = Caller(f"a {address}" if token is None else f"t {token.number}", token)
-        self._requests.take(caller.name, 1)  # also of whoever tries tokens
+        self._requests.take(caller.name, 1)  # also of anyone who tries tokens
         if given is not None and token is None:
             raise _unknown()
         return caller
 
     def events(self, caller: Caller, number: int) -> None:
-        """So many events more; 429 if that is too fast."""
+        """This many events more; 429 if that is too fast."""
         self._events.take(caller.name, number)
 
     def forget(self) -> None:
@@ -59,16 +59,16 @@ class Access:
         self._events.forget()
 
     def stream(self, caller: Caller, deed: Deed, name: str) -> LiveStream:
-        """The stream, if the caller may. Whoever may not learns nothing about what exists."""
+        """The stream, if the caller may. Anyone who may not learns nothing about what exists."""
         stream = self._service.streams.get(name)
         if stream is not None and self.free(stream, deed):
             return stream
         if caller.token is None:
             raise _unknown()
         if not caller.token.may(deed, name):
-            raise ProblemError(403, "Not allowed", "This token is not for this.")
+            raise ProblemError(403, "Not allowed", "This token does not allow it.")
         if stream is None:
-            raise ProblemError(404, "There is no such stream")
+            raise ProblemError(404, "No such stream")
         return stream
 
     @staticmethod
@@ -93,7 +93,7 @@ class Access:
         if caller.token is None:
             raise _unknown()
         if not caller.token.may("admin", None):
-            raise ProblemError(403, "Not allowed", "This token is not for this.")
+            raise ProblemError(403, "Not allowed", "This token does not allow it.")
 
 
 def _unknown() -> ProblemError:
@@ -101,7 +101,7 @@ def _unknown() -> ProblemError:
 
 
 class _Rates:
-    """So many a second for each caller, and a few seconds' worth at once. A single large request is let through."""
+    """This many a second for each caller, and a few seconds' worth at once. A single large request is let through."""
 
     def __init__(self, rate: float, burst_seconds: float) -> None:
         self._rate = rate

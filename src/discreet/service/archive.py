@@ -17,7 +17,7 @@ from discreet.releases.formats import csv_writer
 from discreet.service.store import Store, Which
 from discreet.service.streams import LiveStream
 
-_AT_ONCE = 2  # threads that read: whoever comes later waits, and events do not
+_AT_ONCE = 2  # threads that read: anyone who comes later waits, and events do not
 _BLOCK_BYTES = 2**18
 _T = TypeVar("_T")
 _HEAD = ("stream", "tick", "begins", "ends", "missed")

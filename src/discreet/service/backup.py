@@ -25,7 +25,7 @@ from discreet.service.store import Store
 def backup(data: Path, target: Path, ledger: Path | str | None = None) -> list[str]:
     """Copy a service's folder and its ledger into a new folder. Returns the pan streams, which are left out."""
     if target.exists():
-        raise ParameterError(f"{str(target)!r} exists: a backup never replaces anything")
+        raise ParameterError(f"{str(target)!r} already exists; a backup never replaces anything. Choose another name")
     left_out = []
     make_folder(target)
     with closing(Store(data)) as store, store.writing():

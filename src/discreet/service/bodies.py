@@ -337,7 +337,7 @@ class Reader:
                     return None
                 names = reader.schema.names
                 if len(set(names)) < len(names):
-                    raise ProblemError(422, "The table has two columns of one name")
+                    raise ProblemError(422, "The table has two columns with the same name")
                 if any(field not in names for field in self._fields):
                     raise ProblemError(
                         422, "The table lacks a column that the stream counts", f"It needs {', '.join(self._fields)}."
@@ -501,7 +501,7 @@ def _blocks_of_elements(body: bytes, begin: int, end: int) -> Iterator[tuple[int
     """Some elements of a JSON array at a time: where the first begins, and where each of them ends.
 
     Looks for the commas that are in no text, object or list. If the array is valid, these separate its elements; and
-    if what they separate is valid JSON each, so is the array. Whoever reads the elements checks that.
+    if what they separate is valid JSON each, so is the array. Anyone who reads the elements checks that.
     """
     start, depth, inside, odd = begin, 0, False, 0
     for at in range(begin, end, _BLOCK_BYTES):
@@ -741,9 +741,11 @@ def check_arrow(body: bytes, most: int) -> bool:
         else:
             looked += known
         if copied > most or looked > _LOOKS * most:
-            raise ProblemError(413, "The table is too large", "Its dictionaries are large for so many small batches.")
+            raise ProblemError(
+                413, "The table is too large", "Its dictionaries are too large for this many small batches."
+            )
         if _field(data, batch, 3):
-            raise ProblemError(415, "Arrow streams are taken without compression")
+            raise ProblemError(415, "Arrow streams must not be compressed")
     return parts <= _FEW_BATCHES and not sizes
 
 

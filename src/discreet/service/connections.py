@@ -28,7 +28,7 @@ _SILENT = logging.Logger("connections", logging.CRITICAL + 1)
 
 
 class _Flow(FlowControl):
-    """Reading goes on only if nothing is held back, whoever says that it should."""
+    """Reading goes on only if nothing is held back, no matter who says that it should."""
 
     held = False
 
@@ -156,5 +156,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(header_bytes: int) -> type[BoundedProtocol]:
-    """Connections whose requests have so many bytes of headers at most."""
+    """Connections whose requests have this many bytes of headers at most."""
     return type("BoundedProtocol", (BoundedProtocol,), {"header_bytes": header_bytes})

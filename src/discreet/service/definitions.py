@@ -71,7 +71,7 @@ def renamed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for old, new in keys.items():
         if old in table:
             if new in table:
-                raise ParameterError(f"{old} is called {new} now: give {new} alone")
+                raise ParameterError(f"{old} is now called {new}; give {new} alone")
             said.append(f"{old} is called {new} now")
     table = {keys.get(name, name): value for name, value in table.items()}
     trust = table.get("trust")
@@ -122,7 +122,7 @@ class StreamDefinition(BaseModel):
     account: str | None = Field(default=None, min_length=1, max_length=200)  # that pays; without, one of its own
     unit: HiddenUnit | None = Field(default=None, exclude=True)  # follows from `user`: to say it is to check it
     source: str | None = Field(default=None, exclude=True)  # a queue that events come from, beside requests
-    open: bool = False  # whoever reaches the service may send, without a token
+    open: bool = False  # anyone who reaches the service may send, without a token
     universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
     capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
     where: dict[str, str] = Field(default_factory=dict, max_length=8)
@@ -159,26 +159,26 @@ class StreamDefinition(BaseModel):
         self._fits_spans()
         if self.source is not None:
             if self.trust != "curator":
-                raise ValueError("source is for streams that trust the curator: others hold no offsets")
+                raise ValueError("source works with streams that trust the curator; others keep no offsets")
             topic_of(self.source)
         if not 1 <= self.ticks <= MAX_TICKS:
-            raise ValueError(f"a horizon has 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
+            raise ValueError(f"a horizon must be 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
         needed, allowed = _FIELDS[self.kind]
         for name in needed:
             if getattr(self, name) is None:
                 raise ValueError(f"{self.kind} needs {name}")
         for name in _OF_KINDS - needed - allowed:
             if getattr(self, name) not in (None, (), {}):
-                raise ValueError(f"{name} is not for {self.kind}")
+                raise ValueError(f"{name} cannot be used with {self.kind}")
         if self.trust == "pan" and self.kind not in ("count", "distinct"):
-            raise ValueError('trust = "pan" is for count and distinct')
+            raise ValueError('trust = "pan" works with count and distinct only')
         if (self.trust == "parties") != (self.kind == "survey"):
-            raise ValueError('trust = "parties" is for a survey, whose answers are private before they come')
+            raise ValueError('trust = "parties" works with surveys only, whose answers are private before they arrive')
         if self.unit not in (None, self.hides):
             advice = {"row": "leave out user", "person": "give user, and no per", "person-day": "give user and per"}
             raise ValueError(f'this stream hides a {self.hides}: for unit = "{self.unit}" {advice[self.unit or "row"]}')
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
-            raise ValueError("this promise has no delta: leave it out")
+            raise ValueError("this kind of stream has no delta; leave it out")
         self._fits_lookup()
         getattr(self, f"_fits_{self.kind}", lambda: None)()
         try:
@@ -187,25 +187,25 @@ class StreamDefinition(BaseModel):
             raise ValueError(error.spelled(lambda word: _KINDS.get(word, word))) from None
         public = () if self.table is None else self.table.columns
         if self.sites and not {self.column, self.on} <= {None, *PLAUSIBLE_FIELDS, *public}:
-            raise ValueError(f"events of a site have the fields {', '.join(PLAUSIBLE_FIELDS)}")
+            raise ValueError(f"events of a site can only have the fields {', '.join(PLAUSIBLE_FIELDS)}")
         if self.sites and self.user not in (None, "visitor"):
-            raise ValueError('of events of a site the user is "visitor"')
+            raise ValueError('for events of a site, user must be "visitor"')
         return self
 
     def _fits_spans(self) -> None:
         if (self.horizon is None) == (self.per is None):
-            raise ValueError('a stream has a horizon, such as "30d", or begins anew per = "1d": give one of them')
+            raise ValueError('give a horizon, such as "30d", or per = "1d" to start again every day, not both')
         if self.per is None and (self.zone or self.time or self.late) is not None:
-            raise ValueError('zone, time and late go with per = "1d"')
+            raise ValueError('zone, time and late need per = "1d"')
         if self.per is not None and self.account is not None and self.time is None:
             raise ValueError(
-                "account needs time beside per: all releases of an account must tell the day of an event in the same "
-                "way, by the time that is in it"
+                "account with per needs time: all releases of an account must take the day of an event from the "
+                "event itself"
             )
         if self.late is not None and self.time is None:
-            raise ValueError("late goes with time: without, an event is of the day on which it arrives")
+            raise ValueError("late needs time; without it, an event belongs to the day on which it arrives")
         if self.per is not None and (self.trust != "curator" or self.following):
-            raise ValueError("per is for streams of a curator, without following: they go on by themselves")
+            raise ValueError("per works with streams of a curator, without following; they continue by themselves")
         if self.late is not None and self.late > self.ticks * self.tick:
             raise ValueError(f"late must be shorter than {self.per}")
 
@@ -233,11 +233,9 @@ class StreamDefinition(BaseModel):
 
     def _fits_top(self) -> None:
         if (self.user is None and not self.sets) != (self.max_items is None):
-            raise ValueError(
-                "max_items goes with user or sets: how many items of one person count, or of one event that is a set"
-            )
+            raise ValueError("max_items needs user or sets: it limits the items of one person, or of one event")
         if self.sets and (self.sites or self.column in self.where):
-            raise ValueError("sets are lists in a field of their own: without sites, and not in where")
+            raise ValueError("sets are lists in their own field; they cannot be combined with sites or used in where")
         if self.universe is not None:
             _check_list("universe", self.universe, 100_000)
 
@@ -245,7 +243,7 @@ class StreamDefinition(BaseModel):
         assert self.options is not None
         _check_list("options", self.options, MAX_OPTIONS)
         if len(self.options) < 2:
-            raise ValueError("a survey has at least two options")
+            raise ValueError("a survey needs at least two options")
 
     # ---- what follows from it ---------------------------------------------------------------------------------------
 
@@ -353,7 +351,7 @@ class StreamDefinition(BaseModel):
         factor = math.exp(min(budget.epsilon, 700.0))
         times = f"at most {factor:.3g} times as likely or as unlikely (epsilon {budget.epsilon:g})"
         if budget.delta:
-            times += f", but for a chance of {budget.delta:g} (delta)"
+            times += f", except with probability {budget.delta:g} (delta)"
         if self.kind == "survey":
             said = "Every answer is randomised before it leaves the device"
             return f"{said}: whichever option you choose, any report is {times}."
@@ -441,7 +439,7 @@ class _Service(BaseModel):
     def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
             if not _ORIGIN.fullmatch(origin):
-                raise ValueError('cors lists origins such as "https://www.example.org"')
+                raise ValueError('cors must list origins, such as "https://www.example.org"')
         return value
 
 
@@ -454,15 +452,15 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
     """The configuration in what a TOML file holds; paths in it begin in `folder`."""
     unknown = set(data) - {"streams", "service"}
     if unknown:
-        raise ParameterError(f"the file has [streams.NAME] and [service]; {sorted(unknown)[0]!r} is neither")
+        raise ParameterError(f"the file may have [streams.NAME] and [service], not {sorted(unknown)[0]!r}")
     tables = data.get("streams", {})
     if not isinstance(tables, dict) or not tables:
-        raise ParameterError("the file defines no stream: it needs a table [streams.NAME]")
+        raise ParameterError("the file defines no stream; add a table [streams.NAME]")
     service = _checked("service", _Service, data.get("service", {}))
     streams = {}
     for name, table in tables.items():
         if not _NAME.fullmatch(name):
-            raise ParameterError(f"the name of a stream is of a-z, 0-9, - and _, at most 64 of them, not {name!r}")
+            raise ParameterError(f"the name of a stream can have up to 64 of a-z, 0-9, - and _, not {name!r}")
         place = f"streams.{name}"
         if isinstance(table, dict):
             try:
@@ -479,7 +477,7 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
     for name, definition in streams.items():
         if definition.account is None and name in shared:
             raise ParameterError(
-                f"streams.{name}: another stream names the account {name!r}, which would be this one's own: give it "
+                f"streams.{name}: another stream names the account {name!r}, which is this one's default; give it "
                 f'account = "{name}", too, or another name'
             )
     ledger: Path | str | None = service.ledger
@@ -495,7 +493,7 @@ def _checked(where: str, model: Any, table: object) -> Any:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in (where, *first["loc"]))
         if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            raise ParameterError(f"{place}: no such key; there are {', '.join(model.model_fields)}") from None
+            raise ParameterError(f"{place}: no such key; use one of {', '.join(model.model_fields)}") from None
         raise ParameterError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 
 

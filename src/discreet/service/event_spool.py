@@ -69,7 +69,7 @@ def _head(data: bytes) -> _Head | None:
 
 
 def _old_head(data: bytes, left: int) -> _Head | None:
-    """The same of earlier versions, which had no sum of it: what is possible, if so many bytes are left."""
+    """The same of earlier versions, which had no sum of it: what is possible, if this many bytes are left."""
     if len(data) < _OLD_HEAD.size or data.startswith(_MARK):
         return None
     length, crc = _OLD_HEAD.unpack_from(data)

@@ -25,7 +25,7 @@ class FolderLock:
 
     def __init__(self, folder: Path, take_over: bool = False) -> None:
         self._path = folder / _NAME
-        if take_over:  # whoever has the file that was there finds another in its place
+        if take_over:  # anyone who has the file that was there finds another in its place
             self._path.unlink(missing_ok=True)
         directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -31,7 +31,7 @@ def possible(name: str, definition: StreamDefinition) -> None:
 
 
 def warnings_of(name: str, definition: StreamDefinition, run: int = 1) -> list[str]:
-    """What whoever begins or reads a horizon of the stream should know: a promise of nothing, a number of no use."""
+    """What anyone who begins or reads a horizon of the stream should know: a promise of nothing, a number of no use."""
     budget = definition.budget_of(run)
     key = definition.digest, run, budget
     if key not in _said:
@@ -69,7 +69,7 @@ def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
     if not definition.public:
         remarks.append("Readable with a token only.")
     if definition.open:
-        remarks.append("Whoever reaches the service may send to it, without a token.")
+        remarks.append("Anyone who reaches the service may send to it, without a token.")
     elif definition.sites:
         remarks.append("Not open: trackers send no token, so their events are not counted.")
     for run, grant in enumerate(definition.following, 2):

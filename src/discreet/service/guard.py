@@ -35,7 +35,7 @@ def problem_response(problem: ProblemError) -> Response:
 
 
 class Guard:
-    """Outermost but for Starlette itself: nothing gets past it that was not meant to be seen."""
+    """Outermost except for Starlette itself: nothing gets past it that was not meant to be seen."""
 
     def __init__(self, app: ASGIApp, tls: bool = False) -> None:
         self._app = app

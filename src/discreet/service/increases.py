@@ -27,7 +27,7 @@ _made: dict[tuple[str, int, Budget], Any] = {}  # by definition, number of ticks
 
 
 def increases(store: Store, stream: LiveStream, ticks: range, over: int) -> Iterator[IncreaseModel]:
-    """For each of the ticks the increase over so many before it, where one run published both."""
+    """For each of the ticks the increase over this many before it, where one run published both."""
     for tick in ticks:
         found = [json.loads(text) for at in (tick - over, tick) for text in store.releases(stream.name, at, at)]
         if len(found) == 2 and found[0]["run"] == found[1]["run"]:

@@ -56,7 +56,7 @@ class Live:
     ) -> AsyncIterator[bytes]:
         """The releases after this tick, then those that come while it is allowed; None begins with the latest."""
         if self._clients >= self._service.configuration.limits.live_clients:
-            raise ProblemError(503, "Too many watch already", retry_after=60)
+            raise ProblemError(503, "Too many viewers already", retry_after=60)
         return self._events(stream, max(0, stream.tick - 1) if after is None else after, allowed)
 
     async def _events(self, stream: LiveStream, tick: int, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:

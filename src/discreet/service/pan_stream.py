@@ -117,9 +117,7 @@ class PanStream(LiveStream):
         if self._release is not None and self._release["tick"] == kept.tick + 1:
             self._hand_out(self._release)
         elif self.tick != kept.tick:
-            raise DiscreetError(
-                f"the state of stream {self.name!r} is an old copy: it is at another tick than the store"
-            )
+            raise DiscreetError(f"the state of stream {self.name!r} is an old copy; the store is at another tick")
 
     def _write(self) -> None:
         header = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.service.shapes import ProblemModel
 
-MOST_ROWS = 100  # so many bad rows are listed
+MOST_ROWS = 100  # this many bad rows are listed
 
 
 class ProblemError(Exception):

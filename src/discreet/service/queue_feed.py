@@ -1,8 +1,8 @@
 """Events of a stream from a queue: `source = "kafka://broker:9092/topic"`.
 
 Messages of one partition go into the spool in one record, whose key says which offset comes after them. The keys of a
-tick are stored with its state, at once, so the offsets are, too: whoever starts again finds the last one in the spool
-or in the store, and takes what comes after it. A message is in one record, or in none yet.
+tick are stored with its state, at once, so the offsets are, too: anyone who starts again finds the last one in the
+spool or in the store, and takes what comes after it. A message is in one record, or in none yet.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class QueueFeed:
                 if time.monotonic() - looked > _LOOK_SECONDS:
                     bounds, looked = log.bounds(), time.monotonic()
                     if any(offsets.get(each, 0) > end for each, (_, end) in bounds.items()):
-                        raise DataError(f"{self._source} has fewer messages than were read of it")
+                        raise DataError(
+                            f"{self._source} has fewer messages than were already read; it was emptied or recreated"
+                        )
                     if set(bounds) - known:
                         known = set(bounds)
                         log.go_to({each: offsets.get(each, -1) for each in bounds})

@@ -61,7 +61,7 @@ _TAKING: dict[int | str, dict[str, Any]] = {
         status: {"model": shapes.ProblemModel, "description": text}
         for status, text in {
             400: "The body is not of its format",
-            408: "The body did not come in time",
+            408: "The body did not arrive in time",
             409: "Not for this kind of stream",
             410: "The stream has ended",
             413: "The body is too large",
@@ -248,10 +248,12 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
                 raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
             if opened.seeded:
                 raise ProblemError(
-                    422, "The report cannot be taken", "It says that it is not private: its randomness is not."
+                    422, "The report cannot be taken", "It declares itself not private, because its randomness is not."
                 )
             if opened.items > 1 and caller.token is None:
-                raise ProblemError(422, "The report cannot be taken", "A message without a token has one report.")
+                raise ProblemError(
+                    422, "The report cannot be taken", "A message without a token can hold only one report."
+                )
             if opened.items > service.configuration.limits.body_rows:
                 raise too_many_rows(service.configuration.limits.body_rows)
             stream.admit_reports(opened.items)
@@ -314,7 +316,7 @@ def _tag_headers(tag: str) -> dict[str, str]:
 
 
 def _tagged(request: Request, body: bytes, tag: str, media: str) -> Response:
-    """With an ETag; 304 for whoever has it."""
+    """With an ETag; 304 for anyone who has it."""
     if _is_known(request, tag):
         return Response(None, 304, _tag_headers(tag))
     return Response(body, 200, _tag_headers(tag), media)
@@ -337,7 +339,7 @@ def _tick_at(stream: LiveStream, text: str, last: bool) -> int:
     try:
         when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
     except ValueError:
-        raise ProblemError(422, "from and to are numbers of ticks, or times such as 2026-01-31T12:00:00Z") from None
+        raise ProblemError(422, "from and to must be tick numbers, or times such as 2026-01-31T12:00:00Z") from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.timezone.utc)
     time = min(when.timestamp(), stream.starts(stream.tick + 2))  # what is later is not out
@@ -450,7 +452,8 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         to: Annotated[str | None, Query(description="A tick or a time; the latest without")] = None,
         every: Annotated[int, Query(ge=1, le=2**24, description="Only ticks whose number is a multiple of this")] = 1,
     ) -> Response:
-        """How much each tick rose over so many before it; at most 1,000 at once. Computed from releases: it is free."""
+        """How much each tick rose over this many before it; at most 1,000 at once. Computed from releases: it is
+        free."""
         of = readable(request, name)
         end = min(of.tick, of.tick if to is None else _tick_at(of, to, True))
         begin = max(1, end if first is None else _tick_at(of, first, False))
@@ -483,7 +486,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         after = None
         if last_event_id:
             if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 12):
-                raise ProblemError(422, "Last-Event-ID is the number of a tick")
+                raise ProblemError(422, "Last-Event-ID must be the number of a tick")
             after = int(last_event_id)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         events = live.events(of, after, lambda: access.still_reads(caller, of))
@@ -516,12 +519,13 @@ def _add_operators(app: FastAPI, service: Service, access: Access) -> None:
 
     @app.get(
         "/readyz", response_model=shapes.HealthModel, tags=["admin"],
-        responses={503: {"model": shapes.ProblemModel, "description": "Ticks that are due are not out yet"}},
+        responses={503: {"model": shapes.ProblemModel, "description": "Ticks that are due have not been "
+        "published yet"}},
     )  # fmt: skip
     async def readyz() -> Response:
         """It runs, and what is due is out."""
         if not service.ready:
-            raise ProblemError(503, "Ticks that are due are not out yet", retry_after=5)
+            raise ProblemError(503, "Ticks that are due have not been published yet", retry_after=5)
         return Response(shapes.HealthModel(status="ready").to_json(), media_type="application/json")
 
 
@@ -531,7 +535,7 @@ def _add_page(app: FastAPI) -> None:
 
     def page(name: str) -> Response:
         if not (PAGE / name).is_file():
-            raise ProblemError(404, "There is no page in this installation")
+            raise ProblemError(404, "This installation has no page")
         return FileResponse(PAGE / name, media_type="text/html", headers={"Cache-Control": "no-cache"})
 
     @app.get("/", include_in_schema=False)

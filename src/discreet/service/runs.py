@@ -171,7 +171,7 @@ class Survey:
             return
         _, payload = open_state(data, _SURVEY_FAMILY, 1)
         if len(payload) < 32:
-            raise CorruptStateError("the state of a survey is cut short")
+            raise CorruptStateError("the state of a survey is truncated")
         self._token = payload[:32].decode("ascii", "replace")
         self.aggregator = protocol.restore(payload[32:], max_reports=None)
 

@@ -173,7 +173,7 @@ class Service:
         while not self._stopping.wait(_LOOK_SECONDS) and self._has_folder():
             now = self.clock()
             for stream in self.streams.values():
-                # Whoever holds it ends the tick itself, or waits for a disk: the clock does not wait with them.
+                # Anyone who holds it ends the tick itself, or waits for a disk: the clock does not wait with them.
                 if stream.lock.acquire(blocking=False):
                     try:
                         stream.seal(now)
@@ -251,7 +251,7 @@ class Service:
             stream.accepted += arrival.accepted
 
     def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the server is gone, and with it whoever waited
+        with suppress(RuntimeError):  # the server is gone, and with it anyone who waited
             self.call(partial(_tell_all, group, error))
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:

@@ -2,7 +2,7 @@
 
 What a request holds counts for its caller, for its stream, and for all callers without a token together. Each of these
 may hold at most as much as is free then; a caller without a token half of that. So one of them has at most half of the
-room, two have a third each, and however many there are, something is left for whoever comes next. Those who send
+room, two have a third each, and however many there are, something is left for anyone who comes next. Those who send
 without a token are one party, however many addresses they have, and take nothing of a stream's share from those with
 one.
 """

@@ -235,7 +235,7 @@ class Store:
         return [row[0] for row in self._rows(sql, name, first, last, every)]
 
     def some_releases(self, name: str, which: Which, most: int) -> list[tuple[int, bytes]]:
-        """The same, each with its tick, as UTF-8: the first ones, until they have so many bytes together."""
+        """The same, each with its tick, as UTF-8: the first ones, until they have this many bytes together."""
         found: list[tuple[int, bytes]] = []
         with self._looking_up, closing(self._archive.execute(which.sql("release"), which.of(name))) as rows:
             for tick, release in rows:
@@ -246,7 +246,7 @@ class Store:
         return found
 
     def last_within(self, name: str, which: Which, most: int) -> int:
-        """The last tick of those that have so many bytes together, or of the first alone; `last` if all fit."""
+        """The last tick of those that have this many bytes together, or of the first alone; `last` if all fit."""
         with self._looking_up, closing(self._archive.execute(which.sql("size"), which.of(name))) as rows:
             before = None
             for tick, size in rows:

@@ -206,17 +206,17 @@ class LiveStream(abc.ABC):
         changed = differences(renamed(kept.definition)[0], self.definition.fixed())
         if changed:
             raise ParameterError(
-                f"the stream {self.name!r} has begun and its definition is fixed: {'; '.join(changed)}. A changed "
-                "definition is a new stream: give it a new name"
+                f"the stream {self.name!r} has started, so its definition is fixed: {'; '.join(changed)}. For a "
+                "changed definition, make a new stream with a new name"
             )
         grants = self.definition.announced()
         if grants[: len(kept.grants)] != kept.grants:
-            raise ParameterError(f"the grants that follow in stream {self.name!r} were announced and cannot be changed")
+            raise ParameterError(f"the announced grants of stream {self.name!r} cannot be changed")
         if len(grants) > len(kept.grants):
             ends = kept.begins + (self.definition.horizon or 0) * (1 + len(kept.grants))
             if now > ends - self.definition.tick:
                 raise ParameterError(
-                    f"a grant that follows is announced before the end: stream {self.name!r} ends at {moment(ends)}"
+                    f"a further grant must be announced before the end; stream {self.name!r} ends at {moment(ends)}"
                 )
         if grants != kept.grants:
             self.around.store.describe(self.name, self.definition.fixed(), grants)
@@ -259,8 +259,8 @@ class LiveStream(abc.ABC):
             )
         elif self._is_anothers():
             raise LedgerError(
-                f"{self.around.ledger!r} has an account {self.name!r} already, and the stream of that name would grant "
-                f'itself one. If it is about the same people, say account = "{self.name}"; else rename the stream'
+                f"{self.around.ledger!r} has an account {self.name!r} already, and the stream of that name would make "
+                f'its own. If it is about the same people, set account = "{self.name}"; otherwise rename the stream'
             )
 
     @property
@@ -285,8 +285,8 @@ class LiveStream(abc.ABC):
         run = self.timetable.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
-                f"stream {self.name!r} was begun with another ledger: {self.around.ledger!r} does not know it. Give "
-                "the one that it was begun with (--ledger); under another, what was published would be drawn again"
+                f"stream {self.name!r} was started with another ledger; {self.around.ledger!r} does not know it. "
+                "Give the original one (--ledger): under another, noise would be drawn again"
             )
         account.check_held()
         return account
@@ -324,7 +324,7 @@ class LiveStream(abc.ABC):
         ]
 
     def _is_out(self, release: dict[str, Any]) -> None:
-        """A tick is published: whoever watches sees it."""
+        """A tick is published: anyone who watches sees it."""
         tick = release["tick"]
         self.latest, self.tick = release, tick
         self.ticks_missed += self._missed.pop(tick, False)
@@ -378,7 +378,7 @@ class LiveStream(abc.ABC):
         if found is None:
             return None
         if found[0] != digest:
-            raise ProblemError(422, "The Idempotency-Key was used for another body")
+            raise ProblemError(422, "This Idempotency-Key was used for another body")
         return found[1]
 
     @abc.abstractmethod
@@ -472,7 +472,7 @@ class SpooledStream(LiveStream):
         self.present = self._run_of(1, account)
         file = self._save(1, 0)
         self._register(file)
-        # The state is on disk before the charge: whoever restarts has the token that the charge is tied to.
+        # The state is on disk before the charge: anyone who restarts has the token that the charge is tied to.
         self.present.begin()
 
     def _go_on(self, kept: Kept) -> None:

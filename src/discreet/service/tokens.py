@@ -44,7 +44,7 @@ def make_token(store: Store, scope: str, stream: str | None, note: str | None = 
     if scope not in SCOPES:
         raise ParameterError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     if scope == "admin" and stream is not None:
-        raise ParameterError("an admin token is for the whole service: leave out the stream")
+        raise ParameterError("an admin token covers the whole service; leave the stream out")
     text = _PREFIX + secrets.token_urlsafe(32)
     return store.add_token(_digest(text), scope, stream, time.time(), note), text
 
@@ -60,7 +60,7 @@ class Tokens:
         self._looking = threading.Lock()
 
     def find(self, text: str) -> Token | None:
-        """The token, if there is such a one. Every digest is compared, each in constant time."""
+        """The token, if it exists. Every digest is compared, each in constant time."""
         self._refresh()
         digest, found = _digest(text), None
         for known, token in self._known:

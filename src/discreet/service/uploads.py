@@ -68,7 +68,7 @@ class Uploads:
             raise ProblemError(409, "A survey takes reports, not events", "Send them to /messages.")
         form = FORMATS.get(_media_type(request))
         if form is None:
-            raise ProblemError(415, "The format is not known", f"Content-Type is one of {', '.join(FORMATS)}.")
+            raise ProblemError(415, "The format is not known", f"Content-Type must be one of {', '.join(FORMATS)}.")
         stream.admit()
         with self.hold(caller, stream.name) as held:
             body = await self.body(request, held)
@@ -99,7 +99,7 @@ class Uploads:
         limits = self.service.configuration.limits
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise ProblemError(415, "Content-Encoding is not taken here")
+            raise ProblemError(415, "Content-Encoding is not supported")
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > most:
             raise _too_large(most)
@@ -124,14 +124,14 @@ class Uploads:
 
         With a token they are the token's. Without one nobody can be told from others: an address is shared, and changes
         on the way. So the key of a stranger is the key with all that came under it, and no answer depends on
-        what others sent: another body under the same key is another request, never a refusal. Whoever knows key and
-        body of somebody else can only send the same once more, which counts once, whoever comes first.
+        what others sent: another body under the same key is another request, never a refusal. Anyone who knows key and
+        body of somebody else can only send the same once more, which counts once, no matter who comes first.
         """
         given = request.headers.get("idempotency-key")
         if given is None:
             return None, None
         if not 1 <= len(given) <= _MOST_KEY:
-            raise ProblemError(422, f"An Idempotency-Key has 1 to {_MOST_KEY} characters")
+            raise ProblemError(422, f"An Idempotency-Key must have 1 to {_MOST_KEY} characters")
         # What a type is followed by (charset, a space) changes nothing here, so it does not make another body.
         digest = hashlib.sha256(f"{_media_type(request)}\0{request.url.query}\0".encode() + body).digest()[:16]
         sender = caller.name.encode() if caller.token else b"\0" + digest
@@ -150,7 +150,7 @@ class Uploads:
             pending = stream.pending.get(key)
             if pending is not None:
                 if pending[0] != digest:
-                    raise ProblemError(422, "The Idempotency-Key was used for another body")
+                    raise ProblemError(422, "This Idempotency-Key was used for another body")
                 return _with(await asyncio.shield(pending[1]), True)
         future: asyncio.Future[int | _Failed] = asyncio.get_running_loop().create_future()
 
@@ -256,7 +256,7 @@ class _TimeLimit:
         if self._ended and isinstance(value, asyncio.CancelledError):
             assert self._task is not None
             getattr(self._task, "uncancel", int)()  # new in Python 3.11
-            raise ProblemError(408, "The body did not come in time") from None
+            raise ProblemError(408, "The body did not arrive in time") from None
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def _media_type(request: Request) -> str:
 
 
 def _too_large(most: int) -> ProblemError:
-    return ProblemError(413, "The body is too large", f"At most {most} bytes are taken at once.")
+    return ProblemError(413, "The body is too large", f"The limit is {most} bytes.")
 
 
 def _secret(folder: Path) -> bytes:

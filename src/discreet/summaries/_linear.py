@@ -61,7 +61,7 @@ class LinearSketch(Summary):
         max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
         seed: int | None = None,
     ) -> Self:
-        """The smallest sketch that errs by at most error_rate * n but for `failure_probability`."""
+        """The smallest sketch that errs by at most error_rate * n except with probability `failure_probability`."""
         error_rate = positive_number("error_rate", error_rate)
         depth = cls._depth_for(probability("failure_probability", failure_probability))
         # The probability of a cell is below 1/width + 2^-32.
@@ -86,7 +86,8 @@ class LinearSketch(Summary):
         size = 8 * sketch.width * sketch.depth
         if max_bytes is not None and sketch.key_type is None and size > whole_number("max_bytes", max_bytes, 0):
             raise CorruptStateError(
-                f"state is of an empty sketch that would take {size} bytes, more than max_bytes={max_bytes}"
+                f"state is an empty sketch of {size} bytes, more than max_bytes={max_bytes}; raise max_bytes if "
+                f"you trust it"
             )
         return sketch
 

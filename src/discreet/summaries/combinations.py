@@ -36,9 +36,10 @@ def most_of(size: int) -> int:
 class Combinations(People):
     """People whose items are combinations: the pairs, or triples, that a person has of a few chosen items.
 
-    A combination is a set: its items are different, and stand in the order of items. Whoever has m of the chosen items
-    has C(m, size) combinations, once each. Their places count all combinations of the chosen items, also those that
-    nobody has: c_1 < c_2 < ... is at C(c_1, 1) + C(c_2, 2) + ..., so that places follow from the chosen items alone.
+    A combination is a set: its items are different, and stand in the order of items. Anyone who has m of the chosen
+    items has C(m, size) combinations, once each. Their places count all combinations of the chosen items, also those
+    that nobody has: c_1 < c_2 < ... is at C(c_1, 1) + C(c_2, 2) + ..., so that places follow from the chosen items
+    alone.
 
     Nothing is kept of what people have of them: every method passes over the people, a batch at a time.
 
@@ -151,7 +152,7 @@ def _binomials(many: int, size: int) -> Counts:
 
 
 def _subsets(many: int, size: int) -> _Matrix:
-    """The subsets of so many places, one a column, each in order."""
+    """The subsets of this many places, one a column, each in order."""
     if size == 2:
         return np.array(np.triu_indices(many, 1), np.int64)
     listed = itertools.chain.from_iterable(itertools.combinations(range(many), size))

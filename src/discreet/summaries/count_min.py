@@ -14,9 +14,9 @@ from discreet.summaries._linear import LinearSketch
 class CountMin(LinearSketch):
     """The smallest of an item's cells: at least its frequency, at most a share of the stream above it. NOT PRIVATE.
 
-    Error bound: f <= estimate always. For an item chosen independently of the seed, estimate <= f + error_rate * n but
-    for a probability of exp(-depth) over the seed, error_rate = e/width: what collides in a row has expectation n/width
-    at most, so a row exceeds e times that with probability at most 1/e, and the rows are independent.
+    Error bound: f <= estimate always. For an item chosen independently of the seed, estimate <= f + error_rate * n
+    except with probability exp(-depth) over the seed, error_rate = e/width: what collides in a row has expectation
+    n/width at most, so a row exceeds e times that with probability at most 1/e, and the rows are independent.
 
     With `tracked` = k the sketch also keeps k candidates, by Algorithm 4 of [SS] with its own exact estimates: an item
     that arrives takes its place among the candidates if its estimate is larger than the smallest that a candidate had
@@ -29,7 +29,7 @@ class CountMin(LinearSketch):
         tracked: How many candidates to keep for a release of heavy hitters.
         max_key_bytes: The longest string or bytes key that is accepted.
         seed: The seed of the hash functions; drawn from the system's source by default. Sketches that are to be merged
-            need the same one; whoever knows it can write a stream that breaks the error bound.
+            need the same one; anyone who knows it can write a stream that breaks the error bound.
     """
 
     _native_class = _native.CountMin
@@ -51,6 +51,7 @@ class CountMin(LinearSketch):
         return min(1.0, math.exp(-self.depth) + self._string_failure())
 
     def estimate(self, item: Item) -> Estimate:
-        """The estimate of an item: f <= estimate always, f >= lower but for `failure_probability`. Not private."""
+        """The estimate of an item: f <= estimate always, f >= lower except with probability `failure_probability`.
+        Not private."""
         value = self._native.estimate(item)
         return Estimate(value, max(0, value - self._distance()), value)

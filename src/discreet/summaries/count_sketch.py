@@ -14,7 +14,7 @@ class CountSketch(LinearSketch):
     """The median over the rows of sign times cell: errors of both signs, which cancel on average. NOT PRIVATE.
 
     Error bound: for an item chosen independently of the seed, |estimate - f| <= error_rate * n with error_rate =
-    8/width, but for the probability that (depth+1)/2 of the rows are off by more, which each is with probability at
+    8/width, except for the probability that (depth+1)/2 of the rows are off by more, which each is with probability at
     most 1/8 (Markov's inequality on the mass that collides). A row is unbiased with variance at most F2/width, F2 the
     sum of squared frequencies, so on streams that are not dominated by few items estimates are much better than that.
 
@@ -53,7 +53,8 @@ class CountSketch(LinearSketch):
         return min(1.0, majority_fails(self.depth, 1 / self._row_factor) + self._string_failure())
 
     def estimate(self, item: Item) -> Estimate:
-        """The estimate of an item, raised to 0, with bounds that hold but for `failure_probability`. Not private."""
+        """The estimate of an item, raised to 0, with bounds that hold except with probability `failure_probability`.
+        Not private."""
         value = self._native.estimate(item)
         distance = self._distance()
         return Estimate(max(0, value), max(0, value - distance), max(0, value + distance))

@@ -76,7 +76,7 @@ def counters_in(room: int, kind: str = "MisraGries") -> int:
 
 @lru_cache(maxsize=64)
 def bytes_when_full(kind: str, capacity: int) -> int:
-    """What a summary of this class takes with so many items of 32 bytes."""
+    """What a summary of this class takes with this many items of 32 bytes."""
     keys = [b"%0*d" % (KEY_BYTES, key) for key in range(capacity)]
     if kind == "UserMisraGries":
         users = summaries.UserMisraGries(capacity, 1)

@@ -40,7 +40,5 @@ class MisraGries(DecrementedCounters):
             raise DataError("the numbers of occurrences must be one column of whole numbers that fit into int64")
         column = prepare_column(items)
         if hasattr(column, "__len__") and len(column) != len(numbers):
-            raise DataError(
-                f"there must be a number of occurrences for every item, but there are {len(numbers)} numbers"
-            )
+            raise DataError(f"every item needs a number of occurrences, but there are {len(numbers)} numbers")
         self._native.update_counts(column, np.ascontiguousarray(numbers, np.int64))

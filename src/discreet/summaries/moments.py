@@ -57,7 +57,7 @@ class ValueMoment:
         if not self.low < self.high or not math.isfinite(float(self.high) - float(self.low)):
             raise ParameterError(f"the range must have LOW < HIGH, got {self.low:g} to {self.high:g}")
         if not 1e-150 < float(self.high) - float(self.low) < 1e150 or self.largest > 1e150:
-            raise ParameterError("the ends of the range must be below 1e150, and not nearly the same")
+            raise ParameterError("the ends of the range must be below 1e150 and clearly different")
 
     @property
     def parts(self) -> int:
@@ -199,7 +199,7 @@ def _spreads(lower: Array, upper: Array) -> tuple[Array, Array]:
 class GroupSums:
     """Sums over rows in groups, one row of `ValueMoment.parts` whole numbers for each. NOT private.
 
-    Whoever counts (this machine, DuckDB, Spark) makes one; what is drawn from it is `central.RowMoments`'s.
+    Anyone who counts (this machine, DuckDB, Spark) makes one; what is drawn from it is `central.RowMoments`'s.
 
     Attributes:
         sums: int64, a row for every group; of no groups, one row.

@@ -27,9 +27,9 @@ Holdings = tuple[Counts, Counts]
 LENGTH = 2**24
 """The length, in steps of the lattice, that no person's vector exceeds. Vectors are whole numbers of steps."""
 MOST_ROWS = 2**20
-"""Of the rows that one person has with one item at most so many count."""
+"""Of the rows that one person has with one item at most this many count."""
 MOST_STEPS = 2**40
-"""Of the values of one person's rows with one item at most so many steps count: a million times the largest value."""
+"""Of the values of one person's rows with one item at most this many steps count: a million times the largest value."""
 _WHOLE = float(LENGTH - 1)  # what is divided: the difference covers every rounding of the division
 
 
@@ -55,13 +55,13 @@ class ValueRange:
             raise ParameterError("the range of values is two numbers, LOW and HIGH")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and 0 <= self.low < self.high):
             raise ParameterError(
-                f"the range of values must have 0 <= LOW < HIGH, got {self.low:g} to {self.high:g}; sums of negative "
-                "values are not supported: shift the values, or sum gains and losses apart"
+                f"the range of values must have 0 <= LOW < HIGH, got {self.low:g} to {self.high:g}; negative values "
+                "are not supported here; shift them, or sum gains and losses separately"
             )
         if not 1 <= self.high <= 2**32:
             raise ParameterError(
-                f"HIGH must be from 1 to 2**32, got {self.high:g}: sums are whole numbers, so give the values in a "
-                "smaller or larger unit"
+                f"HIGH must be from 1 to 2**32, got {self.high:g}: sums are whole numbers, so use a smaller or "
+                "larger unit for the values"
             )
 
     def steps(self, values: npt.NDArray[np.float64]) -> Counts:
@@ -134,7 +134,7 @@ class People(abc.ABC):
 
 
 def discovery_weight(items: npt.NDArray[Any]) -> Counts:
-    """What a person with so many items gives each of them: trunc(LENGTH/sqrt(d)), rounded down."""
+    """What a person with this many items gives each of them: trunc(LENGTH/sqrt(d)), rounded down."""
     return np.asarray(np.floor(_WHOLE / np.sqrt(items)), dtype=np.int64)
 
 

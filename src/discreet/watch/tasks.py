@@ -79,7 +79,7 @@ class Task:
         mechanism.add(values.column("item"))
 
     def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        """End the open tick, which had so many events."""
+        """End the open tick, which had this many events."""
         mechanism.step(save=save)
 
     def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Task:
         return dict(release.described())
 
     def increase(self, mechanism: Any) -> dict[str, Any]:
-        """How much the latest tick rose over `remember` ticks, as it is printed; nothing before there are so many."""
+        """How much the latest tick rose over `remember` ticks, as it is printed; nothing before there are this many."""
         since = mechanism.tick - self.remember
         if not self.remember or since < 1:
             return {}
@@ -140,7 +140,7 @@ class Total(Task):
 class Counts(Task):
     """How many rows so far have each item or, with `max_items`, how many people, each with their first items.
 
-    Where rows are sets, a list is one event of a row, of which the first `max_items_per_event` different items count.
+    Where rows are sets, a list is one event of a row, and its first `max_items_per_event` different items count.
     Of a person each of its items is a row of theirs.
     """
 
@@ -192,7 +192,7 @@ class DistinctPeople(Task):
 
 
 def task_of(live: LiveQuestion, horizon: int | None) -> Task:
-    """What is published for a question that is asked at every tick, of which there are so many."""
+    """What is published for a question that is asked at every tick, for this many ticks."""
     over = 0 if live.increase is None else whole_number("increase", live.increase, 1, MOST_REMEMBERED)
     if live.total:
         return Total(horizon, remember=over)
@@ -276,7 +276,7 @@ class Run:
         return data
 
     def take(self, values: pa.RecordBatch | None, events: int) -> None:
-        """Take events of the open tick: so many, and their values where those matter."""
+        """Take events of the open tick: this many, and their values where those matter."""
         self._events += events
         if values is not None and events:
             self.task.add(self.mechanism, values)

@@ -40,18 +40,20 @@ def duration(name: str, value: object, least: int = 1) -> int:
     """The seconds of 30s, 15m, 1h, 30d or 4w."""
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[1]) < least:
-        raise ParameterError(f"{name} must be a whole number and s, m, h, d or w, as in 15m, not {value!r}")
+        raise ParameterError(f"{name} must be a whole number with s, m, h, d or w, such as 15m, not {value!r}")
     return int(found[1]) * _SECONDS[found[2]]
 
 
 def ticks_in(horizon: object, seconds: float | None) -> int:
-    """How many ticks a horizon has: a number of them, or a time such as 30d, if a tick has so many seconds."""
+    """How many ticks a horizon has: a number of them, or a time such as 30d, if a tick has this many seconds."""
     if isinstance(horizon, str) and horizon.isascii() and horizon.isdecimal():
         horizon = int(horizon)
     if isinstance(horizon, int) and not isinstance(horizon, bool):
         return horizon
     if seconds is None:
-        raise ParameterError(f"horizon must be a number of ticks, not {horizon!r}: these ticks have no length of time")
+        raise ParameterError(
+            f"horizon must be a number of ticks, not {horizon!r}: these ticks are counted in rows, not in time"
+        )
     whole = duration("horizon", horizon)
     if whole % seconds:
         raise ParameterError(f"horizon must be a whole number of ticks: {horizon} is not a multiple of {seconds:.0f} s")
@@ -60,7 +62,7 @@ def ticks_in(horizon: object, seconds: float | None) -> int:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a tick is: so many rows, or a time by the clock, or a time by a column of times."""
+    """What a tick is: this many rows, or a time by the clock, or a time by a column of times."""
 
     rows: int | None = None
     seconds: float | None = None
@@ -69,11 +71,11 @@ class Rule:
     late: float = 0.0  # how long after its end a tick waits for its rows
     ahead: float = 3600.0  # how far the time of a row may be ahead of the clock
     start: float | None = None  # the time of the first tick
-    days: Days | None = None  # spans of the calendar, each of which is a run of its own
+    days: Days | None = None  # spans of the calendar, each with its own run
 
     @classmethod
     def of(cls, live: LiveQuestion) -> Rule:
-        """Ticks of so many rows, of a time such as 1h by the clock, or of a time by the column of times."""
+        """Ticks of this many rows, of a time such as 1h by the clock, or of a time by the column of times."""
         if live.rows is not None:
             return cls(rows=live.rows)
         seconds = float(duration("tick", live.tick))

@@ -2,8 +2,8 @@
 
 A span is a horizon, a day of the calendar in a zone, or all of time. Its last tick ends with it: a day of 23 or 25
 hours has 23 or 25 ticks of an hour, two of twelve (the last has 11 or 13), or one of a day. The ticks of all spans are
-numbered one after the other. A span that has begun stays as it is: whoever goes on from a state gives its edges, and a
-zone whose rules change meanwhile changes later ones alone.
+numbered one after the other. A span that has begun stays as it is: anyone who goes on from a state gives its edges,
+and a zone whose rules change meanwhile changes later ones alone.
 """
 
 from __future__ import annotations
@@ -157,5 +157,5 @@ class Days:
         plain, monday = Days(Calendar(self.spans.text)), 4 * 86400.0
         length = plain.end(monday) - plain.begin(monday)
         if seconds > length:
-            raise ParameterError(f"a tick of {seconds:.0f} s is longer than {self.spans.text}, which it is a part of")
+            raise ParameterError(f"a tick of {seconds:.0f} s must not be longer than {self.spans.text}")
         return _ticks(0.0, length, seconds)

@@ -116,7 +116,7 @@ class Watcher:
             run = Run(task, task.new(budget, payer))
             watcher = cls(kept, run, begun, settings, reader, Ticker(rule, kept.path.parent))
             watcher.ticker.begin(time.time())
-            watcher.save()  # before the charge: whoever restarts knows its id
+            watcher.save()  # before the charge: anyone who restarts knows its id
             return watcher
         header, payload = read_state(kept)
         settings |= {key: header["settings"][key] for key in task.left_open if key in header["settings"]}
@@ -198,7 +198,7 @@ class Watcher:
         """Begin a run where the open tick, or the one that has just ended, is the first of its span.
 
         What was published last stays in the state, and so does the position: the rows of the new span are read again
-        by whoever restarts. The state is on disk before the charge.
+        by anyone who restarts. The state is on disk before the charge.
         """
         assert self.ticker.timetable is not None
         span = self.ticker.timetable.of_tick(self.ticker.open_tick - ended)

@@ -92,7 +92,7 @@ def test_space_saving_says_where_its_length_comes_from():
         PrivateSpaceSaving(GOOD, 8)
     with pytest.raises(ParameterError, match="or 'noisy'"):
         PrivateSpaceSaving(GOOD, 8, stream_length=None)
-    with pytest.raises(ParameterError, match="the number that is public"):
+    with pytest.raises(ParameterError, match="a public number"):
         PrivateSpaceSaving(GOOD, 8, stream_length="public")
     with pytest.raises(ParameterError, match="length_share"):
         PrivateSpaceSaving(GOOD, 8, stream_length="noisy", length_share=1.0)
@@ -158,7 +158,7 @@ def test_universes():
 def test_sums():
     sketches = [dc.MisraGries(8), dc.MisraGries(8)]
     mechanism = Summed(GOOD, 8, sketches=2)
-    with pytest.raises(ParameterError, match="2 sketches, got 1"):
+    with pytest.raises(ParameterError, match="2 sketches, but got 1"):
         mechanism(sketches[:1])
     with pytest.raises(IncompatibleSummaryError, match="list of MisraGries"):
         mechanism(sketches[0])

@@ -239,7 +239,7 @@ def test_lists_are_people_without_a_bound():
     assert dc.top_k([*lists, None], 5, BUDGET, unit=dc.User(), nulls="skip").items == ["x", "y"]
     with pytest.raises(dc.ParameterError, match="capacity cannot be combined with user"):
         dc.top_k(lists, 5, BUDGET, unit=dc.User(), capacity=10)
-    with pytest.raises(dc.ParameterError, match=r"dc.User\(\) protects people"):
+    with pytest.raises(dc.ParameterError, match=r"one person; pass unit=dc.User\(\)"):
         dc.top_k(pa.array(lists), 5, BUDGET)
 
 

@@ -74,7 +74,7 @@ def test_what_does_not_go_together():
     with pytest.raises(IncompatibleSummaryError, match="kinds of mechanism"):
         merge_releases([release([], 1), release([], 1, PrivateMisraGries)])
     users = dc.UserMisraGries(16, 2)
-    with pytest.raises(IncompatibleSummaryError, match="different things"):
+    with pytest.raises(IncompatibleSummaryError, match="different units"):
         merge_releases([release([], 1), UserSketch(BUDGET, 16, dc.User(2))(users, seeded_source(1))])
 
 

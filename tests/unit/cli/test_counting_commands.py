@@ -89,7 +89,7 @@ def test_a_basket_is_a_person(tmp_path):
     assert {row["item"]: row["count"] for row in first["items"]} == {"p": 2, "q": 1, "zz": 0}
     public = run_here("histogram", *asked, "--universe", listed, *SURE)
     assert public.returncode == 2
-    assert "--max-items is needed where people are counted" in public.stderr
+    assert "--max-items is missing; counting people needs it" in public.stderr
     with pa.OSFile(str(tmp_path / "lists.arrow"), "wb") as file:
         table = pa.table({"x": [["p"], ["q"]]})
         with pa.ipc.new_file(file, table.schema) as writer:
@@ -215,7 +215,7 @@ def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("count", "--column", "what"), 2, "a budget is needed"),
+        (("count", "--column", "what"), 2, "no budget given"),
         (("distinct", "--epsilon", 1), 4, "column"),
         (("count", "--column", "nothing", "--epsilon", 1), 4, "nothing"),
         (("count", "--column", "what", "--user", "who", "--epsilon", 1), 2, "one of them"),

@@ -80,8 +80,8 @@ def test_a_report_is_written_once_and_runs(table, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "--question is missing: give it, or run this at a terminal"),
-        (("--question", "top", "--column", "Query", "--user", "none"), "there is no column 'Query'"),
+        ((), "--question is missing; give it, or run this in a terminal"),
+        (("--question", "top", "--column", "Query", "--user", "none"), "no column named 'Query'"),
         (("--question", "top", "--column", "query", "--user", "none", "--people", 0), "--people must be at least 1"),
         (("--question", "mean", "--column", "amount", "--user", "none", "--people", 9), "--range is missing"),
     ],
@@ -97,7 +97,7 @@ def test_a_file_without_columns(tmp_path):
     path.write_text("a\nb\n")
     done = init(path)
     assert done.returncode == 4
-    assert "names no columns" in done.stderr
+    assert "has no column names" in done.stderr
 
 
 def test_it_asks_at_a_terminal(table, command, spawn):

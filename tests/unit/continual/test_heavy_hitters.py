@@ -246,7 +246,7 @@ def test_a_state_is_paid_for_by_the_ledger_that_it_goes_on_with(tmp_path):
         paid = HeavyHitters.from_bytes(paid.to_bytes(), ledger=ledger.account("first"))
         paid.step(["a"])
     assert charges("first") == 1
-    with pytest.raises(dc.LedgerError, match="another account"):
+    with pytest.raises(dc.LedgerError, match="another ledger or account"):
         HeavyHitters.from_bytes(paid.to_bytes(), ledger=ledger.account("second"))
     assert (charges("first"), charges("second")) == (1, 0)
 

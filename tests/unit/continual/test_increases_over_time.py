@@ -89,7 +89,7 @@ def test_what_is_remembered_is_bounded_and_said(make):
         release = made.step(EVENTS)
     assert sorted(release.earlier) == [5, 6, 7]
     assert all(not earlier.earlier for earlier in release.earlier.values())
-    with pytest.raises(ParameterError, match=r"tick 4 is not remembered \(remembered: 5, 6, 7\): give the release"):
+    with pytest.raises(ParameterError, match=r"tick 4 is not remembered \(remembered: 5, 6, 7\): pass the release"):
         release.increase(since=4)
     with pytest.raises(ParameterError, match="not remembered"):
         make().step(EVENTS).increase(since=1)
@@ -173,7 +173,7 @@ def test_other_streams_and_releases_without_ticks_are_refused():
         other.step(EVENTS).increase(first)
     alone = dc.top_k(EVENTS, 2, dc.Budget(1.0, 1e-6))
     for pair in ((alone, second), (second, alone)):
-        with pytest.raises(ParameterError, match="increase is for releases over time"):
+        with pytest.raises(ParameterError, match="increase works with releases over time"):
             pair[0].increase(pair[1])
 
 
@@ -185,7 +185,7 @@ def test_a_counter(horizon, account):
     assert risen.value == totals[19] - totals[17]
     assert risen.lower <= 200 <= risen.upper
     assert risen.upper - risen.lower < 0.6 * 2 * 1.96 * (counter.error(20) + counter.error(18))
-    with pytest.raises(ParameterError, match=r"tick 4 is not remembered: give what was published then, before="):
+    with pytest.raises(ParameterError, match=r"tick 4 is not remembered: pass what was published then \(before="):
         counter.increase(since=4)
     assert counter.increase(since=18, before=totals[17]) == risen
     assert counter.increase(4, before=totals[3]).value == totals[19] - totals[3]

@@ -133,7 +133,7 @@ def test_lists_hold_the_items_of_one_row():
     assert counts(histogram.step(pa.array([["c"], ["b"], []]), users=["u", "v", "u"])) == {"a": 2, "b": 2, "c": 1}
     with pytest.raises(dc.errors.ParameterError):
         histogram.step([["a"]], users=["u"])  # the horizon
-    with pytest.raises(dc.errors.DataError, match="one length"):
+    with pytest.raises(dc.errors.DataError, match="the same length"):
         silent(Histogram, 2, BUDGET, ["a"], unit=dc.User(2)).step([["a"], ["a"], []], users=["u", "v"])
 
 
@@ -148,7 +148,7 @@ def test_rows_that_cannot_be_are_left_out_with_their_person():
 
 
 BAD = [
-    ({"users": ["u"]}, "one length"),
+    ({"users": ["u"]}, "the same length"),
     ({"users": ["u", None]}, "users have nulls"),
     ({"users": pa.array(["u", None])}, "users: .*nulls"),
     ({"users": None}, "whose the rows are"),
@@ -185,9 +185,9 @@ def test_users_need_a_unit_of_people_and_the_other_way_round():
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ({"unit": dc.User()}, "how many items"),
-        ({"unit": dc.User(3), "max_items_per_event": 3}, "max_items_per_event is for events"),
-        ({"unit": dc.User(3), "limit": 3}, "limit is for events"),
+        ({"unit": dc.User()}, "a limit on the items per user"),
+        ({"unit": dc.User(3), "max_items_per_event": 3}, "max_items_per_event works with events only"),
+        ({"unit": dc.User(3), "limit": 3}, "limit works with events only"),
         ({"unit": dc.User(3), "mechanism": "meta", "k": 3}, "factorised, tree"),
         ({"unit": dc.User(3), "mechanism": "limit"}, "factorised, tree"),
         ({"unit": dc.User(3), "mechanism": "sparse", "k": 3, "domain": ["a"]}, "factorised, tree"),

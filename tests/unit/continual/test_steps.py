@@ -189,7 +189,7 @@ def test_restored_when_the_budget_is_used_up(tmp_path):
 def test_what_needs_a_ledger(account):
     made = counter(ledger=account)
     made.step(50)
-    with pytest.raises(dc.ParameterError, match="registered in a ledger"):
+    with pytest.raises(dc.ParameterError, match="a ledger knows the steps of this state"):
         counter().from_bytes(made.to_bytes())
     with pytest.raises(dc.ParameterError, match="second run"):
         counter().from_bytes(counter().to_bytes(), restored=True)
@@ -320,5 +320,5 @@ def test_a_state_does_not_go_on_from_a_past_that_was_not_published(account):
     copied = Steps("c", 2, uuid.uuid4().hex, first.token)
     assert copied.settle(account) == second.payload
     forged = Steps("c", 2, uuid.uuid4().hex, uuid.uuid4().hex)
-    with pytest.raises(LedgerError, match="nobody can go on from there"):
+    with pytest.raises(LedgerError, match="it cannot be continued"):
         forged.settle(account)

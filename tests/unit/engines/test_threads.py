@@ -130,7 +130,7 @@ def test_user_level_sketches_are_refused_before_reading():
         dc.top_k(never(), 3, BUDGET, unit=dc.User(100), workers=2)
     with pytest.raises(ParameterError, match="ShardedOffset"):
         dc.top_k(never(), 3, BUDGET, mechanism=Offset(BUDGET, 64), workers=2)
-    with pytest.raises(ParameterError, match="2 shards, workers is 3"):
+    with pytest.raises(ParameterError, match="2 shards, but workers is 3"):
         dc.top_k(never(), 3, BUDGET, mechanism=ShardedOffset(BUDGET, 64, 2), workers=3)
 
 

@@ -147,7 +147,7 @@ def test_lists_of_people(lists):
 def test_events_are_themselves_and_files_are_not_data(tmp_path):
     events = events_of(TABLE)
     assert events_of(events) is events
-    with pytest.raises(dc.DataError, match="reads files"):
+    with pytest.raises(dc.DataError, match=r"open a file with dc\.read"):
         events_of(str(tmp_path))
 
 

@@ -118,7 +118,7 @@ def test_a_later_batch_is_cast_to_the_types_of_the_first_or_refused():
     again = keys.of([pa.array([1], pa.int64()), pa.array(["x"]).dictionary_encode()], "two")[0]
     decoded = again.dictionary_decode() if pa.types.is_dictionary(again.type) else again
     assert decoded.to_pylist() == first.to_pylist()
-    with pytest.raises(dc.DataError, match="'a' is of type string, and was of type int64"):
+    with pytest.raises(dc.DataError, match="'a' is of type string, but was int64 before"):
         keys.of([pa.array(["secret"]), pa.array(["x"])], "three")
 
 

@@ -16,7 +16,7 @@ def test_a_universe_in_one_word(tmp_path):
     assert universe_written("strings").size is None
     assert universe_written(str(names)).elements == ("ann", "", "bob")
     assert universe_written(str(names), empty_lines=False).elements == ("ann", "bob")
-    with pytest.raises(dc.ParameterError, match="nor a file"):
+    with pytest.raises(dc.ParameterError, match="or a file"):
         universe_written(str(tmp_path / "missing"))
 
 

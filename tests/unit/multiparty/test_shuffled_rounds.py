@@ -268,7 +268,8 @@ def test_the_figure_that_is_stated_is_no_less_than_what_holds():
 
 
 def test_a_late_report_is_anywhere_among_the_others():
-    """Where the last of 200 is tells nothing: in 40 trials it is last at most 8 times, but for a chance of 1e-13."""
+    """Where the last of 200 is tells nothing: in 40 trials it is last at most 8 times, except with probability
+    1e-13."""
     last = 0
     for _ in range(40):
         box = _Box(mixed=True)

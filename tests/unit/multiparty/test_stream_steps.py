@@ -21,7 +21,7 @@ def test_a_copy_is_refused_before_anything_is_drawn(account):
     party.feed([1, 2])
     old = party.to_bytes()
     sent = party.feed([3])
-    with pytest.raises(OldStateError, match="sent 1 messages, and 2 were sent"):
+    with pytest.raises(OldStateError, match="sent 1 messages, but 2 were sent"):
         STREAM.restore_party(old, ledger=account)
     with pytest.raises(OldStateError, match="another party"):
         STREAM.restore_party(fresh, ledger=account).feed([3])
@@ -31,7 +31,7 @@ def test_a_copy_is_refused_before_anything_is_drawn(account):
     assert again.last_message == sent
     assert again.feed([4]) is not None
     assert [event.kind for event in account.history()].count("charge") == 1
-    with pytest.raises(dc.ParameterError, match="registered in a ledger"):
+    with pytest.raises(dc.ParameterError, match="a ledger knows the steps of this state"):
         STREAM.restore_party(again.to_bytes())
 
 
@@ -71,7 +71,7 @@ def test_another_ledger_is_refused(account, tmp_path):
     other.grant("rows", dc.Budget(1.0))
     with pytest.raises(dc.LedgerError, match="another ledger"):
         STREAM.restore_party(party.to_bytes(), ledger=other.account("rows"))
-    with pytest.raises(dc.ParameterError, match="registered in a ledger"):
+    with pytest.raises(dc.ParameterError, match="a ledger knows the steps of this state"):
         STREAM.restore_party(party.to_bytes())
     assert other.account("rows").spent().epsilon == 0
     STREAM.restore_party(party.to_bytes(), ledger=account).feed([2])

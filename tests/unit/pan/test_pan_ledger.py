@@ -299,7 +299,7 @@ def test_a_copy_that_is_asked_something_else_is_refused(account):
     kept = made.to_bytes()
     made.release(t=1)
     copy = PAN.Incidence.from_bytes(kept, ledger=account)
-    with pytest.raises(dc.OldStateError, match="something else"):
+    with pytest.raises(dc.OldStateError, match="another question"):
         copy.release(t=2)
     assert copy.to_bytes() == kept  # nothing was drawn
     assert copy.release(t=1) == made.last
@@ -336,5 +336,5 @@ def test_releases_without_the_account_are_not_known_to_it(account):
     alone = PAN.Density.from_bytes(kept)
     alone.release()
     PAN.Density.from_bytes(alone.to_bytes(), ledger=account).release()  # its second
-    with pytest.raises(dc.OldStateError, match="0 releases, and a copy of it 2"):
+    with pytest.raises(dc.OldStateError, match="0 releases, but a copy of it made 2"):
         PAN.Density.from_bytes(kept, ledger=account).release()

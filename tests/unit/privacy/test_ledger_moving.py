@@ -116,7 +116,7 @@ def test_a_move_that_was_interrupted_is_given_again(old, new, monkeypatch):
 
 def test_what_cannot_be_moved_is_refused_and_stays(old, new, tmp_path):
     new.grant("clicks", dc.Budget(1.0))
-    with pytest.raises(dc.LedgerError, match="there is an account 'clicks' already"):
+    with pytest.raises(dc.LedgerError, match="already has an account 'clicks'"):
         transfer.move("clicks", old, new)
     with pytest.raises(dc.LedgerError, match="no account 'nobody'"):
         transfer.move("nobody", old, new)

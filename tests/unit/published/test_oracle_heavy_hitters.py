@@ -100,7 +100,7 @@ def test_no_item_of_a_kth_part_or_less_is_listed() -> None:
         ({"budget": dc.Budget.zcdp(0.1)}, "epsilon and delta"),
         ({"unit": dc.Element()}, "protects"),
         ({"stream_length": None}, "stream_length"),
-        ({"stream_length": "public"}, "the number that is public"),
+        ({"stream_length": "public"}, "a public number"),
         ({"length_share": 1.0}, "length_share"),
         ({"oracle": ListedCounts()}, "makes? an empty oracle"),
         ({"oracle": dict}, "has a method cells"),
@@ -229,7 +229,7 @@ def test_summaries_that_do_not_fit_are_refused() -> None:
         mechanism(TrackedOracle(ListedCounts(9), 8))
     tracked = mechanism.track()
     tracked.update([0, 1, 2, 3])
-    with pytest.raises(dc.IncompatibleSummaryError, match="longer than the public"):
+    with pytest.raises(dc.IncompatibleSummaryError, match="longer than stream_length"):
         mechanism(tracked)
     with pytest.raises(dc.IncompatibleSummaryError, match="not merged"):
         tracked.merge(mechanism.track())

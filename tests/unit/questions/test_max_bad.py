@@ -26,7 +26,7 @@ def orders(tmp_path):
 def test_a_column_of_dates_is_not_published_as_numbers(orders, who):
     """Without a test the answer is noise; with it there is none. Wrong with probability 1e-6 at most."""
     words = {"range": (0, 100), "max_bad": "10%", **who}
-    with pytest.raises(dc.TooManyBadRowsError, match=r"more than 10% of the .* as a private test says") as refused:
+    with pytest.raises(dc.TooManyBadRowsError, match=r"more than 10% of the .* according to a private test") as refused:
         dc.quantiles(dc.read(orders), BUDGET, [0.5], column="day", **words)
     assert "3000" not in str(refused.value)
     assert "3,000" not in str(refused.value)
@@ -106,7 +106,7 @@ def test_the_command(tmp_path, orders):
     words = ["quantiles", orders, "--range", 0, 100, "--epsilon", 1, "--max-bad", "10%"]
     done = run_here(*words, "--column", "day")
     assert (done.returncode, done.stdout) == (4, "")
-    assert "more than 10% of the rows could not be read, as a private test says" in done.stderr
+    assert "more than 10% of the rows could not be read, according to a private test" in done.stderr
     assert run_here(*words, "--column", "amount").returncode == 0
     shown = run_here("plan", "--questions", "--epsilon", 1).stdout
     assert "max_bad=10%, for 5% of the budget" in shown

@@ -112,8 +112,8 @@ def test_a_question_is_frozen_equal_to_its_like_and_json(question):
         (lambda: dc.Top(column="a", grouped=False, pairs=True), "pairs needs user, or one list a person"),
         (lambda: dc.Top(column="a", unit="row", user="u"), "unit row cannot be combined with user"),
         (lambda: dc.Count(column="a", user="u"), "people are counted by user alone"),
-        (lambda: dc.Histogram(column="a"), "universe is needed"),
-        (lambda: dc.Quantiles(column="a"), "range LOW HIGH is needed"),
+        (lambda: dc.Histogram(column="a"), "universe is missing"),
+        (lambda: dc.Quantiles(column="a"), "range LOW HIGH is missing"),
         (lambda: dc.Quantiles(column="a", range=(0, 1), max_rows=2), "max_rows needs user"),
     ],
 )
@@ -136,7 +136,7 @@ def test_old_words_are_understood_and_told():
         assert dc.distinct(TABLE, "what", BUDGET, "who", max_items=1).value > 0
     with pytest.warns(DeprecationWarning, match="quantiles"):
         assert dc.quantiles(TABLE, "n", budget=BUDGET, range=(0, 5))[0.5].value <= 5
-    with pytest.warns(DeprecationWarning, match="now called"), pytest.raises(dc.ParameterError, match="old name"):
+    with pytest.warns(DeprecationWarning, match="now called"), pytest.raises(dc.ParameterError, match="old spelling"):
         dc.top_k(TABLE, 2, BUDGET, column="what", user="who", values="n", value="n", value_range=(0, 5))
     with pytest.raises(TypeError, match="no_such_word"):
         dc.count(TABLE, BUDGET, no_such_word=1)

@@ -193,7 +193,7 @@ def test_intervals_hold_together():
     ("wrong", "told"),
     [
         (dc.Top(column="path", k=5, memory="1MB"), "question 'Wrong': .*memory"),
-        (dc.Histogram(column="path", universe=["a"]), "question 'Wrong': max_items is needed"),
+        (dc.Histogram(column="path", universe=["a"]), "question 'Wrong': max_items is missing"),
     ],
 )
 def test_a_refused_question_reads_and_spends_nothing(tmp_path, wrong, told):
@@ -211,9 +211,9 @@ def test_units_are_not_mixed():
     asked = Report([dc.Count(user="who"), dc.Top(column="path")], BUDGET)
     with pytest.raises(dc.ParameterError, match=r"'Top 100 of path' hides one event.*must hide the same"):
         asked.answer(TABLE)
-    with pytest.raises(dc.ParameterError, match="user must be that of the report"):
+    with pytest.raises(dc.ParameterError, match="user must be the same as the report's"):
         report([dc.Count(user="path")])
-    with pytest.raises(dc.ParameterError, match="confidence is a word of the report"):
+    with pytest.raises(dc.ParameterError, match="confidence belongs to the report"):
         report([dc.Count(confidence=0.9)])
 
 
@@ -283,20 +283,20 @@ def test_toml_has_the_words_of_the_questions():
         ({"titel": "x"}, "the report has no word 'titel'; did you mean 'title'"),
         ({"data": {"fromat": "csv"}}, r"\[data\] has no word 'fromat'; did you mean 'format'"),
         ({"data": "log.csv"}, "data must be a table"),
-        ({"questions": []}, "needs questions"),
+        ({"questions": []}, "has no questions; add one"),
         ({"questions": [{"kind": "tpo"}]}, "did you mean 'top'"),
         ({"questions": [{"column": "path"}]}, "kind must be one of top, count"),
         ({"questions": [{"kind": "top", "colum": "path"}]}, "question 1 has no word 'colum'; did you mean 'column'"),
         ({"questions": [{"kind": "top", "k": 0}]}, "k must be"),
         ({"questions": [{"kind": "count"}, {"kind": "count"}]}, "same title"),
-        ({"rho": 0.1}, "either rho, or epsilon"),
+        ({"rho": 0.1}, "rho cannot be combined with epsilon"),
         ({"epsilon": -1}, "epsilon must be"),
     ],
 )
 def test_wrong_words_of_toml_get_the_nearest_right_one(change, told):
     with pytest.raises(dc.ParameterError, match=told):
         read_report({**TOLD, **change})
-    with pytest.raises(dc.ParameterError, match="a budget is needed"):
+    with pytest.raises(dc.ParameterError, match="no budget given"):
         read_report({name: value for name, value in TOLD.items() if name != "epsilon"})
 
 

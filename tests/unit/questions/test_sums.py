@@ -122,7 +122,7 @@ def test_a_mean_of_few_rows_says_that_it_knows_nothing():
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({}, "not by looking at the data; `discreet quantiles`"),
+        ({}, "Do not look at the data for it; `discreet quantiles`"),
         ({"range": (5, 5)}, "LOW < HIGH"),
         ({"range": (0, np.inf)}, "finite"),
         ({"range": (0, 1), "by": "g", "column": None}, "need column"),

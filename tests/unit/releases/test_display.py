@@ -70,7 +70,7 @@ def test_what_is_not_published_is_not_there(item):
         release[item]
     assert isinstance(caught.value, KeyError)
     assert isinstance(caught.value, dc.DiscreetError)
-    assert str(caught.value) == "no such item is published here, whether it occurred or not"
+    assert str(caught.value) == "this release does not list that item; it may or may not have occurred"
 
 
 def test_items_are_asked_for_by_their_own_type():

@@ -115,7 +115,7 @@ def test_everything_else_covers_the_truth_as_often_as_it_says():
 def test_a_total_and_its_noise_come_together():
     with pytest.raises(dc.ParameterError, match="total"):
         histogram(total=5)
-    with pytest.raises(dc.ParameterError, match="one length"):
+    with pytest.raises(dc.ParameterError, match="the same length"):
         histogram(counts=(1, 2))
 
 

@@ -253,7 +253,7 @@ def test_lengths_of_time(text, seconds):
 
 @pytest.mark.parametrize("text", ["0s", "1.5h", "h", "1y", "-1h", "1h30m", "1000000000s", "١h", 60, None, True])
 def test_what_is_no_length_of_time(text):
-    with pytest.raises(dc.ParameterError, match=r"tick must be a whole number and s, m, h, d or w, as in 15m, not "):
+    with pytest.raises(dc.ParameterError, match=r"tick must be a whole number with s, m, h, d or w, such as 15m, not "):
         duration("tick", text)
 
 
@@ -264,10 +264,10 @@ def test_a_horizon_is_a_number_of_ticks_or_a_time(horizon, ticks):
 
 @pytest.mark.parametrize(("horizon", "seconds", "why"), [
     ("90m", 3600.0, "90m is not a multiple of 3600 s"),
-    ("30d", None, "these ticks have no length of time"),
-    ("soon", 3600.0, "horizon must be a whole number and"),
-    (True, 3600.0, "horizon must be a whole number and"),
-    (1.5, 3600.0, "horizon must be a whole number and"),
+    ("30d", None, "these ticks are counted in rows, not in time"),
+    ("soon", 3600.0, "horizon must be a whole number with"),
+    (True, 3600.0, "horizon must be a whole number with"),
+    (1.5, 3600.0, "horizon must be a whole number with"),
 ])  # fmt: skip
 def test_what_is_no_horizon(horizon, seconds, why):
     with pytest.raises(dc.ParameterError, match=why):

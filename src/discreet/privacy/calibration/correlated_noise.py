@@ -75,14 +75,14 @@ class _Law:
             return np.log1p(-np.minimum(shown, 1.0))
 
     def shown(self, keys: int, threshold: int) -> float:
-        """P[one of so many keys of count p is shown]."""
+        """P[one of this many keys of count p is shown]."""
         hidden = keys * self.log_hidden(2 * (threshold - self.height))
         return self._total(-np.expm1(hidden))
 
     def delta(
         self, epsilon: float, common: int, isolated: int = 0, threshold: int = 0, a: tuple[int, int] | None = None
     ) -> float:
-        """The bound for up to so many common and isolated keys, in this direction, for all a from a[0] to a[1]."""
+        """The bound for up to this many common and isolated keys, in this direction, for all a from a[0] to a[1]."""
         p = self.height
         ends = (p, p) if a is None else a
         loss = np.max([2.0 * n * end + end * end for n in (self.first, self.last) for end in ends], axis=0)

@@ -240,7 +240,7 @@ def smallest_sigma(delta_at: Callable[[float], float], most: float, start: float
     while not passes(high):
         low, high = high, 2.0 * high
         if high > 1e300:
-            raise ParameterError("no noise is enough for these parameters: they are too small to compute with")
+            raise ParameterError("these privacy parameters are too small to compute noise for; use larger ones")
     while low == high or passes(low):
         high, low = low, low / 2.0
         if low < 1e-3:

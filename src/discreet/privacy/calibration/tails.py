@@ -45,7 +45,7 @@ def log_below(rate: float, s: int) -> float:
 
 
 def log_any_shown(rate: float, cuts: Sequence[int], times: int = 1) -> float:
-    """log of 1 - prod_s P[Z < s]^times: the chance that one of so many independent noises reaches its cut.
+    """log of 1 - prod_s P[Z < s]^times: the chance that one of this many independent noises reaches its cut.
 
     Where it is below e^-30 the sum of the chances is returned: it is larger, by a relative 1e-13 at most.
     """

@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 LEAST_WIDTH = 32
 """Sums over integers of Gaussians at least so wide (in all directions: half of it) are integrals: from this sigma on
-the noise of a tick on a lattice is one discrete Gaussian, but for exp(-5000)."""
+the noise of a tick on a lattice is one discrete Gaussian, up to exp(-5000)."""
 # Closed forms and sums of a few million terms are right to far better than this.
 _UP = 1.0 + 1e-9
 _KINDS = ("powers", "square-root", "tree")
@@ -63,15 +63,15 @@ class TickNoise:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS or not self.sigma > 0.0 or self.lattice < 1 or len(self.weights) != len(self.gaps):
-            raise ParameterError("this is no noise of a running total")
+            raise ParameterError("not the noise of a running total")
         if self.kind == "tree" and self.base < 2:
-            raise ParameterError("a tree has a base of 2 or more")
+            raise ParameterError("the base of a tree must be 2 or more")
 
     def difference(self, s: int, t: int) -> float:
         """|B_t - B_s|^2, never understated; tick 0 is before the first, without noise."""
         s, t = min(s, t), max(s, t)
         if not 0 <= s <= t <= self.horizon:
-            raise ParameterError(f"the ticks of this noise are 1 to {self.horizon}, not {s} and {t}")
+            raise ParameterError(f"ticks must be 1 to {self.horizon}, not {s} and {t}")
         if s == t:
             return 0.0
         if self.kind == "tree":
@@ -151,7 +151,8 @@ def _reach(changes: tuple[Change, ...], probability: float) -> int:
     else:
         steps = sum(_rounded_rows(*change) for change in changes)
         deviations = math.sqrt(-2.0 * math.log(probability))
-    least = math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + steps  # D has no more but for `probability`
+    # Except with `probability`, D is at most this.
+    least = math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + steps
     return max(0, math.ceil((least + roundings - 1.0) * (1.0 + 1e-12)))
 
 

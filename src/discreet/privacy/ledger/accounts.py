@@ -39,7 +39,7 @@ from discreet.privacy.spans import ALWAYS, Calendar, Period, span_parts
 from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
-# So many ids does a refusal name.
+# This many ids does a refusal name.
 _MOST_IDS = 100
 
 _AS_BEFORE = "Ask as before, or give the new request a charge id of its own, which is charged anew"
@@ -157,7 +157,9 @@ class Ledger:
         if adaptive is not None and not isinstance(adaptive, bool):
             raise ParameterError(f"adaptive must be True, False or None, not {adaptive!r}")
         if adaptive is not None and accounting is not None:
-            raise ParameterError("give accounting alone: adaptive=True is the earlier spelling of accounting='basic'")
+            raise ParameterError(
+                "adaptive and accounting cannot be combined; adaptive=True is the old spelling of accounting='basic'"
+            )
         with self._log.writing(create=True) as log:
             balance = log.balance(account) or Balance()
             balance.check_open()
@@ -237,11 +239,11 @@ class Ledger:
             names = [name for name in log.accounts() if account in (None, name)]
             found = [events for name in names if (events := log.charge(name, charge_id)).charge is not None]
             if len(found) > 1:
-                raise LedgerError(f"several accounts have a charge {charge_id!r}; say which")
+                raise LedgerError(f"several accounts have a charge {charge_id!r}; name the account")
             if not found or found[0].charge is None:
                 raise LedgerError(f"there is no charge {charge_id!r}{'' if account is None else f' of {account!r}'}")
             if found[0].release is None:
-                raise LedgerError(f"charge {charge_id!r} has no release: it was not published, or not stored here")
+                raise LedgerError(f"charge {charge_id!r} has no release; it was not published, or not stored here")
             return found[0].charge, log.payload(found[0].release)
 
     def release_payload(self, event: LedgerEvent) -> bytes:
@@ -257,7 +259,7 @@ def _store_at(place: str | os.PathLike[str], timeout: float) -> EventStore:
     if not found:
         return SQLiteStore(place, timeout)
     if scheme not in ("postgresql", "postgres"):
-        raise ParameterError(f"a ledger is a file or postgresql://user@host/database, not {scheme}://")
+        raise ParameterError(f"a ledger must be a file or postgresql://user@host/database, not {scheme}://")
     from discreet.privacy.ledger.postgres import PostgresStore
 
     return PostgresStore(str(place), timeout)
@@ -417,7 +419,7 @@ class Account:
     # ---- one process at a time publishes ----------------------------------------------------------------------------
 
     def take_over(self, what: str, holder: str) -> Account:
-        """The account for a new holder of `what`. Whoever held it before can charge and store nothing more for it.
+        """The account for a new holder of `what`. Anyone who held it before can charge and store nothing more for it.
 
         The ledger decides, inside the transaction of each charge, release and step: a process that was stopped in the
         middle of a tick, or cut off, finds out when it comes back, before anything is published. Take-overs are steps
@@ -516,8 +518,8 @@ class Account:
             highest, its_token = (0, None) if last is None else (last.details["number"], last.details["token"])
             if number != highest + 1 or previous != its_token:
                 raise LedgerError(
-                    f"step {number} of charge {charge_id!r} does not follow step {highest}, the last one published: "
-                    "the state is a copy, or was put back from an older one"
+                    f"step {number} of charge {charge_id!r} does not follow step {highest}, the last one published; "
+                    "the state is an old copy"
                 )
             self._read(log).check_open()
             log.append(self.name, "step", charge_id, {"number": number, "token": token}, payload)
@@ -534,7 +536,7 @@ class Account:
     def remaining(self, delta: float | None = None) -> Amount:
         """A charge that still fits, of the given delta and the largest epsilon (to 0.1 percent, rounded down).
 
-        Without `delta`: all of the delta that is left, unless so many small charges were made that tight composition
+        Without `delta`: all of the delta that is left, unless this many small charges were made that tight composition
         leaves more epsilon to one more charge with the last one's delta. Of a zCDP grant: the rho that is left.
         """
         balance = self._balance()
@@ -549,7 +551,7 @@ class Account:
         if day is None:
             return balance.statement(self.name, _now_or_always(balance))
         if balance.unit is None or (balance.granted.renews is None and unit_from_dict(balance.unit).spans is None):
-            raise ParameterError(f"account {self.name!r} does not tell days apart: all its charges add up")
+            raise ParameterError(f"account {self.name!r} does not tell days apart; all its charges add up")
         return balance.statement(self.name, balance.spans.period(day))
 
     def history(self) -> list[LedgerEvent]:
@@ -576,7 +578,7 @@ class Account:
     def _begun(self, log: LogReader, charge_id: str) -> ChargeEvents:
         events = log.charge(self.name, charge_id)
         if events.charge is None or not events.charge.details["stores_release"]:
-            raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was begun for a release")
+            raise LedgerError(f"account {self.name!r} has no charge {charge_id!r} that was made for a release")
         return events
 
     def _charge(self, charge_id: str, budget: Budget, details: dict[str, Any], cost: Charge | None = None) -> Payment:
@@ -616,15 +618,15 @@ class Account:
         limit, today = balance.granted, _DAYS.name(utc_now())
         if limit.until is not None and today > limit.until:
             raise BudgetExceededError(
-                f"account {self.name!r} was granted until {limit.until}, and today is {today} (UTC): grant it with a "
-                "later end to go on"
+                f"account {self.name!r} was granted until {limit.until}, and today is {today} (UTC): extend the "
+                "grant to continue"
             )
         spans = None if balance.unit is None else unit_from_dict(balance.unit).spans
         if spans is not None:
             if period is None:
                 raise WordError(
-                    f"account {self.name!r} counts what a person does within {spans.describe()}: say with {{period}} "
-                    "which of them the release is about"
+                    f"account {self.name!r} counts what a person does within {spans.describe()}; name the one that "
+                    "the release is about with {period}"
                 )
             return period
         return _now_or_always(balance)
@@ -634,7 +636,7 @@ class Account:
             if unit.spans is not None:
                 raise ChargeConflictError(
                     f"account {self.name!r} was granted without a unit. This release hides {unit.describe()}: grant "
-                    "the account for this unit first, which gives each span the whole grant",
+                    "the account for this unit first; each span then has the whole grant",
                     {"unit": (None, unit.details())},
                 )
             return
@@ -645,9 +647,10 @@ class Account:
             return
         raise ChargeConflictError(
             f"account {self.name!r} has one unit: its releases hide {before.describe()}. This one hides "
-            f"{unit.describe()}, which does not add up with them to one promise. Ask for one that hides the same. "
-            "Charge another account only if it stands for other people: about the same people two accounts reveal what "
-            "both grants allow together, and neither of them counts that",
+            f"{unit.describe()}, which cannot be added to the same promise. Ask for the same unit. Charge another "
+            "account only if it stands for other people: for the same people, two accounts together reveal more "
+            "than either "
+            "counts",
             {"unit": (balance.unit, unit.details())},
         )
 
@@ -668,7 +671,7 @@ class Account:
         if earlier.get("request") != asked.get("request"):
             raise ChargeConflictError(
                 f"charge {charge_id!r} of account {self.name!r} was made for another request (other files, columns or "
-                f"parameters): its release is not the one asked for. {_AS_BEFORE}"
+                f"parameters): its release answers another question. {_AS_BEFORE}"
             )
 
     def _check_same(self, charge_id: str, earlier: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -718,7 +721,7 @@ def _now_or_always(balance: Balance) -> Period:
 def _days(renews: str) -> int:
     number, unit = span_parts(renews, "renews")
     if unit not in ("day", "week"):
-        raise ParameterError(f"renews must be in days or weeks, as in 90d, not {renews!r}")
+        raise ParameterError(f"renews must be days or weeks, such as 90d, not {renews!r}")
     return number * (7 if unit == "week" else 1)
 
 
@@ -736,15 +739,18 @@ def _check_terms(
         return
     _days(renews)
     if unit is not None and unit_from_dict(unit).spans is not None:
-        raise ParameterError("renews is not for accounts of person-days: every day has the whole grant already")
+        raise ParameterError(
+            "renews cannot be combined with person-day accounts: every day already has the whole grant"
+        )
     before = None if balance.limit is None else balance.limit.renews
     if renews != before and balance.charges:
-        raise LedgerError(f"account {account!r} has charges: its renewal stays as it is ({before or 'none'})")
+        raise LedgerError(f"account {account!r} has charges: its renewal cannot change ({before or 'none'})")
     if renews != before and not different_people:
         raise WordError(
-            f"a budget that renews after {renews} reveals more than the grant about people who are still in the data. "
-            "If the people are others by then, say so with {different_people}. If not, leave {renews} out, or hide "
-            "what a person does on a day: the unit person-day gives every day the whole grant"
+            f"a budget that renews after {renews} reveals more than the grant about people who stay in the data. If "
+            "the people are different by then, say so with {different_people}. If not, leave {renews} out, or "
+            "use the unit "
+            "person-day, which gives every day the whole grant"
         )
 
 
@@ -758,9 +764,9 @@ def _next_limit(
 ) -> Limit:
     """The limit that a grant sets, or why it may not.
 
-    Whoever looked at releases could pick the accounting under which more is left, or another share of delta: what holds
-    for each of two limits alone does not hold for the better one of both. So charges tie an account to its filter, and
-    of its grants one must cover the other. (docs/privacy/adaptive-accounts.md, "What may change".)
+    Anyone who looked at releases could pick the accounting under which more is left, or another share of delta: what
+    holds for each of two limits alone does not hold for the better one of both. So charges tie an account to its
+    filter, and of its grants one must cover the other. (docs/privacy/adaptive-accounts.md, "What may change".)
     """
     before = balance.limit or Limit(budget)
     if before.adaptive and (accounting == "tight" or adaptive is False):
@@ -771,12 +777,12 @@ def _next_limit(
         raise ParameterError(f"a grant of {budget} adds up rhos: its accounting is 'zcdp', not {accounting!r}")
     if balance.charges and has_filter != (before.filter is not None) and budget.rho is None:
         raise LedgerError(
-            f"account {account!r} has charges, and its accounting is {before.accounting!r}: it can neither come to "
-            "'zcdp' nor leave it. Go on with it as it is; other people may have an account of their own"
+            f"account {account!r} has charges, and its accounting is {before.accounting!r}: it cannot change to or "
+            "from 'zcdp'. Keep it as it is; other people can have an account of their own"
         )
     if not has_filter or (budget.rho is not None and before.filter is None):
         if delta_share is not None:
-            raise ParameterError("delta_share is for a grant of epsilon and delta with accounting 'zcdp'")
+            raise ParameterError("delta_share needs a grant of epsilon and delta with accounting 'zcdp'")
         return Limit(budget, is_adaptive)
     known = before.filter
     share = DELTA_SHARE if known is None else known.delta_share
@@ -785,7 +791,7 @@ def _next_limit(
     totals = ZcdpFilter.of(budget, share, known.order)
     if delta_share not in (None, share) or not (totals.covers(known) or known.covers(totals)):
         raise LedgerError(
-            f"account {account!r} has charges: its rho and delta can both grow, or both shrink, and delta_share stays "
+            f"account {account!r} has charges: its rho and delta must grow or shrink together, and delta_share stays "
             f"{share:g}. It was granted {before}"
         )
     return Limit(budget, True, totals)
@@ -802,7 +808,7 @@ def _charge_details(
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, not {type(unit).__name__}")
     if period is not None and unit.spans is None:
-        raise ParameterError("period is for units of a person and a span of time: dc.User(per='1d')")
+        raise ParameterError("period needs a unit with a span of time: dc.User(per='1d')")
     return {
         "budget": budget.to_dict(),
         "mechanism": mechanism,
@@ -831,7 +837,7 @@ def _check_name(what: str, name: object) -> None:
 
 def _check_number(number: object) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**63:
-        raise ParameterError(f"number counts steps from 1, not {number!r}")
+        raise ParameterError(f"steps are numbered from 1, not {number!r}")
 
 
 def _holders_of(what: str) -> str:

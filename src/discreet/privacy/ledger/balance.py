@@ -294,13 +294,13 @@ class Balance:
     def granted(self) -> Limit:
         """The latest grant."""
         if self.limit is None:
-            raise LedgerError("the account was never granted a budget")
+            raise LedgerError("the account has no budget; grant it one first")
         return self.limit
 
     def check_open(self) -> None:
         """Refuse to add to an account that was moved."""
         if self.limit is not None and self.limit.moved is not None:
-            raise LedgerError(f"the account was moved to {self.limit.moved}: use it there")
+            raise LedgerError(f"the account was moved to {self.limit.moved}; use it there")
 
     @property
     def spans(self) -> Calendar:

@@ -9,8 +9,8 @@ Durability: a commit that returned is on the server's disk, and on that of every
 fsync=off is refused, synchronous_commit is raised to "on" for the transaction. Settings are those of the transaction,
 so poolers between the two do not matter.
 
-A connection that is lost while a transaction is committed leaves open whether it was. Whoever has the lock next knows:
-the event that was added is there with its digest, or it never will be.
+A connection that is lost while a transaction is committed leaves open whether it was. Anyone who has the lock next
+knows: the event that was added is there with its digest, or it never will be.
 
 Roles: the owner of the schema grants. Roles that were given `may_charge` can add charges, releases and steps, and
 change no limit: a trigger compares. Those that were given `may_read` look.
@@ -36,13 +36,13 @@ try:
     from psycopg import errors, sql
 except ImportError as _error:
     raise ParameterError(
-        "a ledger in PostgreSQL needs psycopg, which is not installed: pip install 'discreet[postgres]'"
+        "a PostgreSQL ledger needs psycopg; install it with pip install 'discreet[postgres]'"
     ) from _error
 
 __all__ = ["PostgresStore"]
 
 _VERSION = "a ledger of discreet, version 2"  # the schema's comment
-_FIRST = 0x64637472  # whoever makes the tables locks this number
+_FIRST = 0x64637472  # anyone who makes the tables locks this number
 _WAIT = 0.2  # seconds, between two attempts to reach a server that was lost
 
 # Text is compared byte by byte: an index must not depend on the collations of the system.
@@ -228,13 +228,13 @@ class PostgresStore:
             except LedgerBusyError:
                 if time.monotonic() > until:
                     raise LedgerError(
-                        f"the connection to {self.place} was lost while a charge or a release was written, and it is "
-                        "not known whether it was. Repeat the same with the same charge id: it is charged once"
+                        f"the connection to {self.place} was lost while a charge or a release was being written. "
+                        "Repeat the same request with the same charge id; it is charged once"
                     ) from cut
                 time.sleep(_WAIT)
         if not is_there:
             raise LedgerBusyError(
-                f"the connection to {self.place} was lost before anything was written: try again"
+                f"the connection to {self.place} was lost before anything was written; try again"
             ) from cut
 
     # ---- transactions ------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class PostgresStore:
         fsync, encoding, comment, may_use, *tables = found
         if fsync != "on":
             raise LedgerError(
-                f"the server of {self.place} runs with fsync=off: a charge would be lost with its power. Turn it on"
+                f"the server of {self.place} runs with fsync=off: a power cut could lose a charge. Turn fsync on"
             )
         if encoding != "UTF8":
             raise LedgerError(f"the database of {self.place} has the encoding {encoding}; a ledger needs UTF8")
@@ -312,11 +312,11 @@ class PostgresStore:
             self._refuse(what)
         if isinstance(error, errors.ReadOnlySqlTransaction):
             raise LedgerError(
-                f"the server of {self.place} is a standby, which cannot be charged. Name the primary, or all servers "
-                "and target_session_attrs=read-write"
+                f"the server of {self.place} is a standby, which cannot be charged. Give the primary, or all servers "
+                "with target_session_attrs=read-write"
             ) from error
         if isinstance(error, errors.UniqueViolation | errors.RaiseException | errors.CheckViolation):
-            raise LedgerError(f"the ledger {self.place} refuses to be altered: {what}") from error
+            raise LedgerError(f"the ledger {self.place} refuses to be changed: {what}") from error
         if isinstance(error, psycopg.OperationalError):
             raise LedgerBusyError(f"the ledger {self.place} cannot be reached: {what}") from error
         raise LedgerError(f"the ledger {self.place} cannot be read or written: {what}") from error

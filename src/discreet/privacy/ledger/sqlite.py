@@ -101,7 +101,9 @@ class SQLiteStore:
     def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
         """Make an empty ledger unless there is one."""
         if may_charge or may_read:
-            raise ParameterError("a file has no roles: whoever may write it charges and grants (chmod, setfacl)")
+            raise ParameterError(
+                "a ledger file has no roles; anyone who may write the file can charge and grant (use chmod, setfacl)"
+            )
         with self.writing(create=True):
             pass
 
@@ -110,7 +112,7 @@ class SQLiteStore:
         """A write transaction that no other process can interleave; an exception inside undoes all of it."""
         with self._translated(), self._using(self._open(create)) as connection:
             if connection.execute("PRAGMA journal_mode=DELETE").fetchone() != ("delete",):  # if others changed it
-                raise LedgerError(f"the ledger {self.path} cannot be kept with a rollback journal")
+                raise LedgerError(f"the ledger {self.path} cannot use a rollback journal")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield LogWriter(SQLiteRows(connection))
@@ -176,8 +178,8 @@ class SQLiteStore:
                 raise LedgerError(f"{self.path} is not a ledger")
             if status.st_nlink > 1 and not self._backup_finished(status):
                 raise LedgerError(
-                    f"{self.path} has {status.st_nlink} names (hard links): a charge that is interrupted under one of "
-                    "them could not be undone under the other. Keep one, and use symbolic links for others"
+                    f"{self.path} has {status.st_nlink} names (hard links): a charge interrupted under one could not "
+                    "be undone under another. Keep one, and use symbolic links for the others"
                 )
             connection.execute("PRAGMA synchronous=EXTRA")
             connection.execute("PRAGMA fullfsync=ON")
@@ -243,7 +245,7 @@ def backup(store: EventStore, target: str | os.PathLike[str]) -> int:
     goal = Path(target).absolute()
     partial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
     if goal.exists() or goal.is_symlink():
-        raise LedgerError(f"{goal} exists: a backup never replaces a file")
+        raise LedgerError(f"{goal} already exists; a backup never replaces a file. Choose another name")
     if not goal.parent.is_dir():
         raise LedgerError(f"the backup {goal} cannot be written: its directory does not exist")
     try:
@@ -254,7 +256,7 @@ def backup(store: EventStore, target: str | os.PathLike[str]) -> int:
             events = log.verify()
         os.link(partial, goal)  # unlike a rename, it replaces nothing
     except FileExistsError as error:
-        raise LedgerError(f"{goal} exists: a backup never replaces a file") from error
+        raise LedgerError(f"{goal} already exists; a backup never replaces a file. Choose another name") from error
     except OSError as error:
         raise LedgerError(f"the backup {goal} cannot be written: {error.strerror}") from error
     finally:

@@ -24,22 +24,24 @@ def move(account: str, source: Ledger, target: Ledger) -> int:
     with source._log.reading() as here, target._log.reading() as there:
         left, arrived = (_events(account, log) for log in (here, there))
     if [_said(event) for event in left[:-1]] != [_said(event) for event in arrived[: len(left) - 1]]:
-        raise LedgerError(f"account {account!r} is not in {target!r} as it was in {source!r}: charge it nowhere")
+        raise LedgerError(
+            f"account {account!r} in {target!r} differs from the one in {source!r}; charge neither of them"
+        )
     return len(left) - 1
 
 
 def _move(account: str, here: LogWriter, there: LogWriter, place: str) -> None:
     if there.end[0] and there.identity == here.identity:
-        raise ParameterError("an account is moved to another ledger, and this is the same one, or a copy of it")
+        raise ParameterError("an account must move to a different ledger; this is the same one, or a copy of it")
     balance, found = here.balance(account), there.balance(account)
     if balance is None:
-        raise LedgerError(f"there is no account {account!r} to be moved")
+        raise LedgerError(f"no account named {account!r} to move")
     limit = balance.granted
     origin = limit.origin or here.identity
     if limit.moved not in (None, place):
         raise LedgerError(f"account {account!r} was moved to {limit.moved}")
     if found is not None and (limit.moved is None or found.granted.origin != origin):
-        raise LedgerError(f"there is an account {account!r} already where it was to be moved")
+        raise LedgerError(f"the target ledger already has an account {account!r}")
     events = _events(account, here)
     if limit.moved is None:
         _check_closed(account, events)
@@ -56,14 +58,14 @@ def _move(account: str, here: LogWriter, there: LogWriter, place: str) -> None:
 
 
 def _check_closed(account: str, events: list[LedgerEvent]) -> None:
-    """Refuse an account of which somebody may be drawing a release. A stream between two steps is none."""
+    """Refuse an account that somebody may be drawing a release from. A stream between two steps is not."""
     begun = [event.charge_id for event in events if event.kind == "charge" and event.details["stores_release"]]
     ended = {event.charge_id for event in events if event.kind in ("release", "step")}
     open_ids = [str(charge_id) for charge_id in begun if charge_id not in ended]
     if open_ids:
         raise LedgerError(
-            f"account {account!r} has charges without a release: {', '.join(open_ids[:10])}. Repeat what they were "
-            "made for, with these charge ids, and move the account then"
+            f"account {account!r} has charges without a release: {', '.join(open_ids[:10])}. Finish these releases "
+            "under the same charge ids, then move the account"
         )
 
 

@@ -1,9 +1,10 @@
 """What this host has seen of a ledger that is kept elsewhere: its last event, in a small file.
 
 A database that was put back from a backup, or taken over by a standby that had not heard of the last commits, is whole:
-nothing inside tells that its end is missing. Whoever saw that end can tell. So a process remembers the last event that
-it wrote, in memory and in a file of its user, and refuses to write to a log that does not have it any more. Hosts that
-never wrote cannot tell, and neither can those whose file is gone (docs/reliability.md, "A ledger that forgets").
+nothing inside tells that its end is missing. Anyone who saw that end can tell. So a process remembers the last event
+that it wrote, in memory and in a file of its user, and refuses to write to a log that does not have it any more.
+Hosts that never wrote cannot tell, and neither can those whose file is gone (docs/reliability.md, "A ledger that
+forgets").
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Witness:
         for seq, digest in {self._seen, self._written()}:
             if seq and log.end != (seq, digest) and not log.has(seq, digest):
                 raise LedgerError(
-                    f"the ledger {self._place} has forgotten: this host saw its event {seq}, and it ends at "
-                    f"{log.end[0]} or has another there. It was put back from a backup, or a standby without the last "
-                    "commits took over. Charge again what was lost (docs/reliability.md), then go on by removing "
+                    f"the ledger {self._place} has lost events: this host saw its event {seq}, and it ends at "
+                    f"{log.end[0]} or has another one there. It was restored from a backup, or a standby took over "
+                    "without the last commits. Charge again what was lost (docs/reliability.md), then remove "
                     f"{self.file}"
                 )
 

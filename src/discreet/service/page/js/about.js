@@ -18,7 +18,7 @@ export function facts(stream) {
     fact(stream.per ? `Budget of a ${words.span(stream)}` : "Budget", `ε ${format.figure(stream.epsilon)}`, stream.delta ? `, δ ${stream.delta}` : ""));
 }
 
-/** What whoever reads the numbers should know first: that they are of no use, or that they promise nothing. */
+/** What anyone who reads the numbers should know first: that they are of no use, or that they promise nothing. */
 export const warnings = (stream) => (stream.warnings ?? []).map((text) => el("p", { class: "notice" }, text));
 
 export function promise(stream) {
@@ -63,7 +63,7 @@ export function budget(stream, published) {
       account ? el("div", {}, el("dt", {}, `about “${account.name}” in all`), el("dd", {}, `${pair(account.spent)} of ${pair(account.granted)}`)) : null),
     account ? el("p", {}, `This stream shares the account “${account.name}” with everything else that is published about the same people: what they spend adds up.`) : "",
     el("p", {}, stream.per ? words.everyDay(stream) : stream.kind === "survey"
-      ? "An answer costs whoever gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
+      ? "An answer costs anyone who gives it this much, once, when it is sent. Counting and publishing the answers costs nothing more."
       : "The whole budget was charged before the first event counted. It covers every number until the end; publishing or reading another one costs nothing more."),
     meter,
     el("p", { class: "muted" }, stream.per ? `${format.number(ofRun - (stream.ticks - published))} of ${format.number(ofRun)} ticks of this ${words.span(stream)} published.`

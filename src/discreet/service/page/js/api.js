@@ -57,7 +57,7 @@ export async function releases(name, which) {
   }
 }
 
-/** How much ticks `from` to `to` rose over so many before each, every n-th of them if asked for. */
+/** How much ticks `from` to `to` rose over this many before each, every n-th of them if asked for. */
 export async function increases(name, { over, from, to, every = 1 }) {
   const found = [];
   for (;;) {

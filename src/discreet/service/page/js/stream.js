@@ -359,7 +359,7 @@ async function reload() {
     byId("content").hidden = true;
     byId("title").textContent = error.status ? "Not here" : "Not reached";
     byId("subtitle").textContent = [401, 403, 404].includes(error.status)
-      ? "There is no such stream, or it is not public. With a token for it, given below, it appears here."
+      ? "No such stream, or it is not public. With a token for it, given below, it appears here."
       : `${error.message} Reload the page to try again.`;
     return;
   }

@@ -51,7 +51,7 @@ export const shortDay = (period) => (period.length > 10 ? moment(period) : month
 export function everyDay(stream) {
   const one = span(stream);
   const whose = stream.unit === "row" ? "An event is in one of them." :
-    `Whoever comes in several of them is hidden with the sum: after 30, with an ε of up to ${figure(30 * stream.epsilon)}.`;
+    `Anyone who comes in several of them is hidden with the sum: after 30, with an ε of up to ${figure(30 * stream.epsilon)}.`;
   return `Every ${one} has this budget, charged when it begins. It covers every number about that ${one}; reading them costs nothing more. ${whose}`;
 }
 
