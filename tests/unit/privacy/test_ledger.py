@@ -683,9 +683,9 @@ def test_steps_need_a_charge_that_was_begun(account):
 
 def test_arguments_of_steps_are_checked(stream):
     for number in (0, -1, True, 1.0, "1", 2**63):
-        with pytest.raises(dc.ParameterError, match="steps from 1"):
+        with pytest.raises(dc.ParameterError, match="steps are numbered from 1"):
             stream.step("stream", number)
-        with pytest.raises(dc.ParameterError, match="steps from 1"):
+        with pytest.raises(dc.ParameterError, match="steps are numbered from 1"):
             stream.store_step("stream", number, "a", b"one", previous=None)
     with pytest.raises(dc.ParameterError, match="token"):
         stream.store_step("stream", 1, "", b"one", previous=None)
