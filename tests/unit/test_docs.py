@@ -59,7 +59,7 @@ def test_the_plan_of_parties_shown_is_the_one_computed():
 def test_the_pan_private_estimators_have_what_their_page_promises():
     page = (ROOT / "docs/pan.md").read_text()
     named = [getattr(dc.pan, name) for name in re.findall(r"^\| `(\w+)\(", page, flags=re.MULTILINE)]
-    every = re.search(r"^Each has (.*?)\. All of them also have\s`(\w+)`.*?`(\w+)\(", page, re.M | re.S)
+    every = re.search(r"^Each has (.*?)\.\sAll of them also have\s`(\w+)`.*?`(\w+)\(", page, re.M | re.S)
     assert len(named) >= 6
     assert every
     for estimator in named:
