@@ -12,6 +12,7 @@ import zipfile
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -132,6 +133,30 @@ def test_every_question_is_asked_of_a_store(store, tmp_path, name):
             answer = getattr(dc, question)(data, dc.Budget(1.0), source=seeded_source(3), **words)
             values.append(list(answer.counts) if question == "histogram" else answer.value)
         assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_numbers_and_groups_are_those_of_the_local_file(store, tmp_path, format):
+    table = _table(3000).append_column("n", pa.array([n % 9 for n in range(3000)]))
+    local = tmp_path / f"numbers.{format}"
+    if format == "csv":
+        pa.csv.write_csv(table, local)
+    else:
+        pa.parquet.write_table(table, local, row_group_size=700)
+    store.put(local.name, local.read_bytes())
+    numbers = {"column": "n", "range": (0, 9)}
+    asked = [(name, {**numbers, **more}) for name in ("sum", "mean", "variance") for more in ({}, {"user": "who"})]
+    asked += [("quantiles", numbers), ("count", {"where": "n > 3"}), ("distinct", {"column": "who", "user": "who"})]
+    asked += [("count", {"by": "n", "groups": ["1", "2"]}), ("mean", {**numbers, "by": "page", "user": "who"})]
+    for question, words in asked:
+        told = []
+        for path, endpoint in ((local, None), (f"{store.root}/{local.name}", store.endpoint)):
+            answer = getattr(dc, question)(dc.read(path, endpoint=endpoint), BUDGET, source=seeded_source(3), **words)
+            told.append(repr(answer) if not hasattr(answer, "to_json") else json.loads(answer.to_json()))
+        for each in told:
+            if isinstance(each, dict):
+                each.pop("time", None)
+        assert told[0] == told[1], (question, words)
 
 
 def test_patterns_list_a_store(bucket):

@@ -209,7 +209,7 @@ def read(
         return [*found, *opened().files] if whole else found
 
     told = {"input_format": format, **({} if dialect is None else dialect.asked), "sql": query and query.text}
-    told |= {"encoding": encoding, "endpoint": endpoint, "rows_of_the_result_are_the_events": whole or None}
+    told |= {"encoding": encoding, "rows_of_the_result_are_the_events": whole or None}
     rows = "Rows are those of the result of the query: what one row of its input changes in them is not bounded."
     return Data(
         opened,
