@@ -87,7 +87,7 @@ def test_the_noise_is_that_of_a_shift_by_one(kind, budget):
 def test_people_over_a_list_spend_all_of_mu_and_no_more(budget):
     made = PersonMoments.of(budget, ValueMoment("mean", 0, 1, 2**20), 5)
     calibration = made.calibration
-    steps = [Fraction(2, 5), Fraction(2, 5), calibration.counts(False)]
+    steps = [Fraction(3, 5), Fraction(2, 5), calibration.counts(False)]
     mu = math.sqrt(sum((2**24 / float(calibration.sigma_of(part))) ** 2 for part in steps))
     if budget.rho is not None:
         assert 0.999 * budget.rho < mu**2 / 2 <= budget.rho

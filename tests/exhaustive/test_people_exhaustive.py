@@ -59,7 +59,7 @@ def test_one_person_moves_the_discovery_by_one_length(most_items):
 def furthest_aimed(most_items: int, kind: type[ListedPeople] = ListedPeople) -> float:
     """The most that one person moves the second look, given what it aims at: over what the first look published."""
     worst = 0.0
-    for weights in ((102, 102, 102), (102, 400, 1024), (1024, 102, 102), (1024, 1024, 102)):
+    for weights in ((64, 64, 64), (64, 400, 1024), (1024, 64, 64), (1024, 1024, 64)):
         aim = dict(zip(ITEMS, weights, strict=True))
 
         def look(data, aim=aim):
@@ -105,9 +105,9 @@ def test_what_is_aimed_at_depends_on_the_item_alone():
     found = aims(noisy, np.zeros(len(noisy), bool), sigma)
     assert (np.diff(found) >= 0).all()
     assert (found.min(), found.max()) == (mechanism.LEAST_AIM, mechanism.MOST_AIM)
-    exact = 1024 * (noisy / float(sigma) - 1.5) / 1.5
-    assert (found <= np.clip(exact, 102, 1024) + 1e-6).all()  # never more than the calibration takes it to be
-    assert (found >= np.clip(exact, 102, 1024) - 1).all()
+    exact = 1024 * (noisy / float(sigma) - 2.0) / 0.75
+    assert (found <= np.clip(exact, 64, 1024) + 1e-6).all()  # never more than the calibration takes it to be
+    assert (found >= np.clip(exact, 64, 1024) - 1).all()
     assert {*aims(noisy, np.ones(len(noisy), bool), sigma).tolist()} == {mechanism.LEAST_AIM}
     assert aims(np.array([2**60]), np.array([False]), sigma).tolist() == [mechanism.MOST_AIM]
 
@@ -188,9 +188,9 @@ def passing(calibration, d: int, aimed: bool = True) -> float:
     cut = (calibration.cuts[0] - weight) / first
     noise = np.linspace(-9.0, cut, 40_001)
     noisy = weight + noise * first
-    aim = np.clip(1024 * (noisy / first - 1.5) / 1.5, 102.0, 1024.0)
-    second = LENGTH * aim / np.sqrt(aim**2 + (d - 1) * 102.0**2) if aimed else weight
-    both = stats.norm.pdf(noise) * stats.norm.sf(((calibration.cuts[1] - 4 * noisy) / 5 - second) / again)
+    aim = np.clip(1024 * (noisy / first - 2.0) / 0.75, 64.0, 1024.0)
+    second = LENGTH * aim / np.sqrt(aim**2 + (d - 1) * 64.0**2) if aimed else weight
+    both = stats.norm.pdf(noise) * stats.norm.sf((calibration.cuts[1] - noisy - second) / again)
     return float(stats.norm.sf(cut) + integrate.trapezoid(both, noise))
 
 
@@ -291,10 +291,10 @@ def test_how_often_a_person_alone_is_listed(d):
     first, again = (float(calibration.sigma_of(part)) / LENGTH for part in (mechanism.LOOK, mechanism.SECOND_LOOK))
     random, shape = np.random.default_rng(1), (400_000, d)
     noisy = 1 / math.sqrt(d) + first * random.standard_normal(shape)
-    aim = np.clip((noisy / first - 1.5) / 1.5, 102 / 1024, 1.0)
+    aim = np.clip((noisy / first - 2.0) / 0.75, 64 / 1024, 1.0)
     second = aim / np.linalg.norm(aim, axis=1, keepdims=True) + again * random.standard_normal(shape)
     cuts = [cut / LENGTH for cut in calibration.cuts]
-    chance = float(np.mean(((noisy >= cuts[0]) | (4 * noisy + 5 * second >= cuts[1])).any(axis=1)))
+    chance = float(np.mean(((noisy >= cuts[0]) | (noisy + second >= cuts[1])).any(axis=1)))
     assert chance <= -math.expm1(d * math.log1p(-passing(calibration, d))) + 0.003  # what is claimed of them together
     low, high = stats.binom.ppf([1e-8, 1 - 1e-8], runs, chance)
     assert low - 8 <= listed <= high + 8  # four standard deviations of the other noise

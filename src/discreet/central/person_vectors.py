@@ -33,18 +33,18 @@ Lengths = tuple[npt.NDArray[Any], Counts]
 
 MOST_ITEMS = 256
 """Of more different items of a person a random choice of this many takes part in discovery."""
-LOOK, SECOND_LOOK = Fraction(6), Fraction(11, 2)
+LOOK, SECOND_LOOK = Fraction(6), Fraction(21, 5)
 """Parts of mu^2, of PARTS, for the looks at the items; the second is left out where the first finds enough."""
-FIRST, AGAIN = 4, 5
+FIRST, AGAIN = 1, 1
 """What the two looks weigh in the sum that decides what the second finds."""
-AIM_FROM, AIM_TO = Fraction(3, 2), Fraction(3)
+AIM_FROM, AIM_TO = Fraction(2), Fraction(11, 4)
 """The second look aims at items whose first noisy sum is from here, in standard deviations; fully from there."""
-LEAST_AIM, MOST_AIM = 102, 1024
+LEAST_AIM, MOST_AIM = 64, 1024
 """The weight in the second look of items that are far from the cut, or passed it already; and of those at it."""
-SIZES, LOSSES, PARTS = Fraction(2, 5), Fraction(2, 5), 20  # 2 % each; what is left is for the counts
+SIZES, LOSSES, PARTS = Fraction(3, 5), Fraction(2, 5), 20  # 3 % and 2 %; what is left is for the counts
 RUNGS = 2
 """For how many lengths it is asked what scaling to them would lose."""
-NOTHING_LOST = 1.5
+NOTHING_LOST = 1.2
 """How much larger a squared error may be where nothing is lost: intervals are narrower then."""
 CANDIDATES, ENOUGH = Fraction(3, 2), Fraction(5, 4)
 CANDIDATES_AGAIN = Fraction(6, 5)
@@ -68,8 +68,8 @@ class PersonVectors(Mechanism):
         length at most L = 2^24, plus discrete Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2.
         1. Discover: presence, each of a person's d items has 1/sqrt(d) (of more than 256 a random 256). Noise on every
            item that somebody has, and a cut T. Where fewer than 1.25 k pass, a second look, aimed: a person's vector
-           is now longer on items whose noisy sum came near the cut and shorter on the others. What passes a cut in 4
-           parts of the first and 5 of the second is found, too. The 1.5 k largest that pass (1.2 k after two looks)
+           is now longer on items whose noisy sum came near the cut and shorter on the others. What passes a cut in
+           the sum of both looks is found, too. The 1.5 k largest that pass (1.2 k after two looks)
            are public from here on.
         2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
         3. Losses: what scaling those vectors to length C loses, in people, and what scaling to a longer one would. C is

@@ -27,10 +27,12 @@ def data():
 
 def test_most_of_the_top_is_found_with_small_errors(data):
     people, truth = data
-    release = PersonVectors(BUDGET, 30)(people, seeded_source(1))
-    assert len({*release.items} & {*np.argsort(-truth)[:30].tolist()}) >= 25
-    relative = np.abs(release.counts - truth[release.items]) / truth[release.items]
-    assert relative.mean() < 0.08
+    largest, errors = {*np.argsort(-truth)[:30].tolist()}, []
+    for seed in range(10):
+        release = PersonVectors(BUDGET, 30)(people, seeded_source(seed))
+        assert len({*release.items} & largest) >= 27
+        errors.append(np.mean(np.abs(release.counts - truth[release.items]) / truth[release.items]))
+    assert np.mean(errors) < 0.065
     assert release.counted == "people"
 
 
@@ -175,7 +177,7 @@ def test_a_column_of_a_table_by_rows():
 def test_more_budget_means_lower_cuts_and_less_noise():
     cuts = [calibrated(epsilon, 1e-6, 150).threshold(True) for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 8.0, 30.0)]
     assert cuts == sorted(cuts, reverse=True)
-    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(33.49, abs=0.01)
+    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(35.729, abs=0.001)
     assert calibrated(1.0, 1e-9, 150).cuts[0] > calibrated(1.0, 1e-6, 150).cuts[0]
 
 
