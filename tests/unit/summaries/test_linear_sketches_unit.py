@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -348,3 +350,28 @@ def test_a_candidate_twice_in_a_state_is_refused(kind: Any) -> None:
     payload[-32:-16] = payload[-48:-32]  # the lineage, a number and a name, comes last
     with pytest.raises(dc.CorruptStateError, match="order"):
         kind.from_bytes(reseal(state, bytes(payload)))
+
+
+def test_an_estimate_of_count_min_reaches_down_to_what_collisions_may_have_added() -> None:
+    """Two cells, 1,000 events of others: an item that never came may have its whole estimate from them."""
+    sketch = dc.CountMin(2, 1, seed=4)
+    sketch.update(np.arange(1000))
+    found = sketch.estimate(10**6)
+    assert found.value > 0  # its cell is shared
+    assert found.lower == 0
+    wide = dc.CountMin(2**16, 5, seed=4)
+    wide.update(np.repeat(7, 10**6))
+    exact = wide.estimate(7)
+    assert exact.upper == exact.value == 10**6
+    assert 10**6 - exact.lower == math.ceil(Fraction(wide.error_rate) * 10**6)
+
+
+@pytest.mark.parametrize("kind", [dc.CountMin, dc.CountSketch])
+def test_texts_may_fail_by_equal_digests_too(kind: Any) -> None:
+    """As often as events times the chance of one pair; numbers have no digests."""
+    texts, numbers = kind(64, 7, seed=1), kind(64, 7, seed=1)
+    texts.update(["a"] * 1000)
+    numbers.update(np.zeros(1000, np.int64))
+    more = 1000 * digest_collision_probability(texts.max_key_bytes)
+    assert texts._string_failure() == pytest.approx(float(more), rel=1e-9)
+    assert numbers._string_failure() == 0.0
