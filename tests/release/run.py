@@ -180,6 +180,7 @@ def bill_of_materials(source: Path) -> None:
     bill = json.loads(target.read_text())
     (own,) = (each for each in bill["components"] if each["name"] == "discreet")
     bill["components"].remove(own)
+    own.pop("externalReferences", None)  # where the wheel lay on this machine
     bill["metadata"]["component"] = {**own, "type": "library"}
     bill["components"] += inside_the_wheel()
     target.write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n")
