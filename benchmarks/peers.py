@@ -474,7 +474,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         lines.append(compare(people, epsilon, peers, options.repeats))
                         print(row(lines[-1]), flush=True)
                 behind = [f"- {one}" for line in lines for one in line.behind()]
-                nobody = "Behind: nowhere." if peers else "No other library is installed: nothing was compared."
+                nobody = "Behind: nowhere." if peers else "No other library took part: nothing was compared."
                 last = ["", "Behind:", "", *behind] if behind else ["", nobody]
                 if lines:
                     print("\n".join(last))

@@ -70,7 +70,7 @@ def test_ours_alone_on_a_small_file(peers, tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "PipelineDP left out, OpenDP left out, Tumult Analytics left out" in out
     assert "| visits.dat | 1,201 | 4 | 3, " in out
-    assert "Behind: nowhere." in out
+    assert "No other library took part: nothing was compared." in out
     assert page.read_text() == f"before\n<!-- files: begin -->\n{out}<!-- files: end -->\nafter\n"
 
 
