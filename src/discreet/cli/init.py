@@ -56,9 +56,9 @@ def init(
 ) -> None:
     """Look at a file, and write the first command for it.
 
-    It shows the columns and a few values on this terminal, asks what to publish and whose rows they are, and writes a
-    command, or with --output a report with comments. `--user none` says that every row is another person, `--time none`
-    that all is published at once. It publishes nothing and spends nothing.
+    It shows the columns and a few values on this terminal, and asks what to publish and whose rows they are. Then it
+    writes a command, or with --output a report with comments. `--user none` says that every row is another person,
+    `--time none` that all is published at once. It publishes nothing and spends nothing.
     """
     names = _columns(data)
     if output is not None and Path(output).exists():
