@@ -172,7 +172,7 @@ def test_repr_has_the_guarantee_and_the_first_rows():
     many = repr(histogram(items=[f"item {i}" for i in range(30)], counts=range(100, 130)))
     assert len(many.splitlines()) == 14
     assert many.endswith("... and 20 more")
-    assert "\n" not in repr(histogram(items=(), counts=()))
+    assert repr(histogram(items=(), counts=())).endswith("\nNo item passed the threshold.")
     assert "\x1b" not in repr(histogram(items=("\x1b[31m", "b", "c")))
 
 
