@@ -251,7 +251,10 @@ class PostgresStore:
                 yield connection
             finally:
                 if not connection.closed and connection.info.transaction_status:
-                    connection.execute("ROLLBACK")
+                    try:
+                        connection.execute("ROLLBACK")
+                    except psycopg.Error:  # lost, or a signal came in the middle of a statement: the server rolls back
+                        connection.close()
 
     def _begun(self, begin: str) -> tuple[Any, tuple[Any, ...]]:
         connection = idle_connection((self.place, self.timeout, "postgres"))
