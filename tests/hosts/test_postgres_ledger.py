@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -100,6 +101,27 @@ def test_a_client_that_stands_still_holds_others_up_for_a_while_only(account, ur
     quick.charge(dc.Budget(1.0), "meanwhile")
     thread.join()
     assert [event.charge_id for event in quick.history()] == [None, "meanwhile"]
+
+
+def test_a_signal_in_the_middle_of_a_statement_is_what_is_raised(account):
+    """Not that the transaction cannot be rolled back meanwhile: the server does that."""
+
+    class Heard(BaseException):
+        pass
+
+    def hear(number, frame):
+        raise Heard
+
+    before = signal.signal(signal.SIGALRM, hear)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(Heard), account._log.writing() as log:
+            log._rows.ask("SELECT pg_sleep(1.5)")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    account.charge(dc.Budget(1.0))
+    assert kinds(account) == ["grant", "charge"]
 
 
 # --- cut off
