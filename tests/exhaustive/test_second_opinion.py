@@ -75,6 +75,12 @@ def test_stability_of_people_with_two_items():
     assert naive.stability_delta(less, made.threshold, 1.5, items=2) > budget.delta
 
 
+def test_stability_of_a_person_who_has_one_item_often():
+    """Three rows of an item that nobody else has: shown with a chance of delta at most."""
+    made = Stability(dc.Budget(6.0, 1e-3), unit=dc.User(3))
+    assert naive.tail(naive.laplace(Fraction(made.scale)), made.threshold - 3) <= 1e-3
+
+
 @cache
 def pairs(k):
     boxes = {1: (3, 3), 2: (4, 2)}

@@ -285,4 +285,19 @@ EVERYWHERE = [
     client("an undecided draw is accepted", 'if (verdict === "unknown") return { negative, known: true, bits, word: uniform, block: BigInt(block), offset };', "", UNDECIDED),
 ]  # fmt: skip
 
-ROOMS: list[Mutant] = [*REPORTED, *EVERYWHERE]
+# Of a later list by chance: lines drawn from all rooms, changed before anyone looked at tests. These got through, and have tests since.
+BY_CHANCE = [
+    Mutant("one item of a person often has the cut of one row", "src/discreet/central/stability.py", "log_tail(rate, t + 1 - items)", "log_tail(rate, t + 1)", ("tests/exhaustive/test_second_opinion.py", "-k", "often")),
+    Mutant('what a sketch may lose is one counter too much', 'src/discreet/central/prepared.py', 'return float(length // (capacity + 1)), float(length // (capacity + 1))', 'return float(length // capacity), float(length // (capacity + 1))', ('tests/unit/central/test_prepared.py',)),
+    Mutant('an item at the threshold is hidden', 'src/discreet/central/sketch_heavy_hitters.py', 'noisy - (offset or 0) >= self.threshold', 'noisy - (offset or 0) > self.threshold', ('tests/unit/central/test_sketch_heavy_hitters.py',)),
+    Mutant('the shared noise of one listed item for all', 'src/discreet/continual/heavy_hitters.py', 'Fraction(error), max(1, listed))', 'Fraction(error), 1)', ('tests/unit/continual/test_heavy_hitters.py',)),
+    Mutant('the first second of the year 10000 is a time', 'src/discreet/events/times.py', 'good = (whole >= YEAR_1) & (whole < _YEAR_10000)', 'good = (whole >= YEAR_1) & (whole <= _YEAR_10000)', ('tests/unit/events/test_times.py',)),
+    Mutant('collisions of primes are left out of the interval', 'src/discreet/pan/incidence.py', 'extra = self._collision / 2 if 2.0**-tables', 'extra = 0.0 if 2.0**-tables', ('tests/unit/pan/test_questions.py',)),
+    Mutant('the reach of residues is that of the best entry', 'src/discreet/pan/modular_incidence.py', 'np.fft.fft(g**2)).real.max())', 'np.fft.fft(g**2)).real.min())', ('tests/unit/pan/test_questions.py',)),
+    Mutant('the worse of two mechanisms is chosen', 'src/discreet/questions/choose.py', 'chosen = central.Offset if flat <= users else central.UserSketch', 'chosen = central.Offset if flat >= users else central.UserSketch', ('tests/unit/test_api_users.py',)),
+    Mutant('a replaced value is explained as an added row', 'src/discreet/releases/explain.py', 'if unit == "Replace" else "it was there"', 'if unit != "Replace" else "it was there"', ('tests/unit/releases/test_explain.py',)),
+    Mutant('texts with equal digests are left out', 'src/discreet/summaries/_linear.py', 'return min(1.0, float(self.total * digest', 'return 0.0 * min(1.0, float(self.total * digest', ('tests/unit/summaries/test_linear_sketches_unit.py',)),
+    Mutant('an estimate of CountMin has no lower end of its own', 'src/discreet/summaries/count_min.py', 'return Estimate(value, max(0, value - self._distance()), value)', 'return Estimate(value, value, value)', ('tests/unit/summaries/test_linear_sketches_unit.py',)),
+]  # fmt: skip
+
+ROOMS: list[Mutant] = [*REPORTED, *EVERYWHERE, *BY_CHANCE]
