@@ -144,7 +144,7 @@ def test_messages_of_more_than_is_taken_are_left_out(party, places):
     assert "If 4 of them lied (1%), an estimate is at most 13 too high or 4 too low for that." in party(
         "aggregate", *ask
     )
-    with pytest.raises(dc.DataError, match="before 402 were heard"):
+    with pytest.raises(dc.DataError, match="before 402 reports have arrived"):
         party("aggregate", *ask, "--minimum-reports", 402)
     for wrong in (["--liars", 2], ["--max-reports", 0], ["--max-items", 5]):
         with pytest.raises(dc.ParameterError):

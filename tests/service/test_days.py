@@ -316,8 +316,8 @@ def test_a_year_of_days_under_one_account(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"horizon": "30d"}, 'a horizon, such as "30d", to start again every day'),
-        ({"per": None, "zone": None}, 'a horizon, such as "30d", to start again every day'),
+        ({"horizon": "30d"}, 'give a horizon, such as "30d", or per = "1d" to start again every day'),
+        ({"per": None, "zone": None}, 'give a horizon, such as "30d", or per = "1d" to start again every day'),
         ({"per": "1y"}, "per must be a whole number with"),
         ({"zone": "Mars/Base"}, "no time zone named"),
         ({"tick": "2d"}, "longer than 1d"),

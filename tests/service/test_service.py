@@ -247,7 +247,7 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
         ({"horizon": 0}, "1 to 16,777,216 ticks"),
         ({"horizon": 2**24 + 1}, "1 to 16,777,216 ticks"),
         ({"horizon": 1.5}, "horizon must be a whole number with s, m, h, d or w"),
-        ({"item": "query"}, "item is called column now: give column alone"),
+        ({"item": "query"}, "item is now called column; give column alone"),
         ({"tick": "1s", "horizon": "365d"}, "1 to 16,777,216 ticks"),
     ],
 )

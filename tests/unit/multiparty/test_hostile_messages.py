@@ -65,7 +65,7 @@ def test_without_a_number_a_report_has_a_random_one_that_nobody_can_take_before(
     receipt = aggregator.receive_many([*messages, *messages])
     assert receipt.accepted == 20
     assert {rejection.reason for rejection in receipt.rejected} == {"duplicate"}
-    with pytest.raises(MessageError, match="heard"):  # nor after a restart
+    with pytest.raises(MessageError, match="already sent a message"):  # nor after a restart
         protocol.restore(aggregator.to_bytes()).receive(messages[7])
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_shown_before_there_are_enough(protocol):
     aggregator = protocol.aggregator(minimum_reports=10)
     for number in range(10):
         for ask in (aggregator.estimate, aggregator.liars):
-            with pytest.raises(DataError, match="before 10 were heard") as caught:
+            with pytest.raises(DataError, match="before 10 reports have arrived") as caught:
                 ask([1])
             assert str(number) not in str(caught.value).replace("10", "")
         aggregator.receive(protocol.party(number).encode([1]))
@@ -129,7 +129,7 @@ def test_what_two_heard_is_merged_and_counts_once(protocol):
     assert one.numbers == whole.numbers
     assert (one.parties, one.total) == (9, 9)
     np.testing.assert_allclose(one.estimate(range(20)).values, whole.estimate(range(20)).values)
-    with pytest.raises(MessageError, match="heard"):
+    with pytest.raises(MessageError, match="already sent a message"):
         one.receive(messages[8])
     for wrong in (one, type(protocol)("other round", BUDGET, 100).aggregator()):
         with pytest.raises(IncompatibleSummaryError):

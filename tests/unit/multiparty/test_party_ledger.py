@@ -55,9 +55,9 @@ def test_a_charge_has_one_message(round_, account):
     aggregator = round_.aggregator(max_reports=None)
     aggregator.receive(message)
     assert aggregator.has(7)
-    with pytest.raises(dc.ParameterError, match="spoken"):
+    with pytest.raises(dc.ParameterError, match="already sent its message"):
         again.encode(items_of(round_))  # without the ledger nobody would know
-    with pytest.raises(dc.ParameterError, match="spoken"):
+    with pytest.raises(dc.ParameterError, match="already sent its message"):
         again.encode(items_of(round_), ledger=account, charge_id="another")
     assert len(charges(account)) == 1
 
