@@ -438,7 +438,7 @@ def test_a_stream_is_charged_once_and_only_with_a_state_to_go_on_from(party, pla
         party(*encode, "1.csv", "-o", "c.msg", *pays, "small")
     assert not Path("c.msg").exists()
     Path("0.state").unlink()
-    with pytest.raises(dc.ParameterError, match="began"):
+    with pytest.raises(dc.ParameterError, match="already started the stream"):
         party(*encode, "1.csv", "-o", "c.msg", *pays, "first")
 
 

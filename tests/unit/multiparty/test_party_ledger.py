@@ -155,7 +155,7 @@ def test_a_stream_begins_once(account):
         party.begin(save=crash)
     party.begin(save=lambda: kept.append(party.to_bytes()))  # not used yet: nothing more is charged
     assert len(charges(account)) == 1
-    with pytest.raises(dc.ParameterError, match="began"):
+    with pytest.raises(dc.ParameterError, match="already started the stream"):
         stream.party(3, ledger=account).begin(save=crash)
     assert stream.restore_party(kept[-1], ledger=account).feed([1]) is not None
     with pytest.raises(dc.BudgetExceededError):
