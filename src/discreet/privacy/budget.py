@@ -120,7 +120,9 @@ class Budget:
                 epsilon = math.nextafter(epsilon, 0.0)
             return epsilon
         if self.epsilon is None or self.delta > 0.0:
-            raise ParameterError(f"{mechanism} spends epsilon and no delta; give dc.Budget(epsilon), not {self}")
+            raise ParameterError(
+                f"{mechanism} spends epsilon and no delta; budget must be dc.Budget(epsilon), not {self}"
+            )
         return self.epsilon
 
     def as_zcdp(self, mechanism: str, delta_share: float = 1.0) -> float:

@@ -154,10 +154,10 @@ class TrackedOracle(Summary):
 
     @property
     def _native(self) -> Any:
-        raise ParameterError("an oracle of your own does not tell this; only you know it")
+        raise ParameterError("an oracle that was brought does not tell this; only its owner knows")
 
     def update(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> None:
-        """Add a batch of events, as `Summary.update`. If the oracle fails in it, its state is unknown any more.
+        """Add a batch of events, as `Summary.update`. If the oracle fails in it, what it holds is not known any more.
 
         Then this and every later call is a DataError, and nothing can be released.
         """
@@ -187,7 +187,7 @@ class TrackedOracle(Summary):
 
     def _refuse_failed(self) -> None:
         if self._failed:
-            raise DataError("the oracle failed while it counted a batch: its state is unknown")
+            raise DataError("the oracle failed while it counted a batch: what it holds is not known")
 
     def _cells(self) -> npt.NDArray[np.int64]:
         cells = asked(self._oracle, "cells")
@@ -274,7 +274,7 @@ class TrackedOracle(Summary):
 
     def merge(self, other: Self) -> NoReturn:
         """Refused: the argument is for the candidates of one stream."""
-        raise IncompatibleSummaryError("oracles of your own cannot be merged; merge the streams and count them")
+        raise IncompatibleSummaryError("an oracle that was brought is not merged; merge the streams and count them")
 
     def to_bytes(self) -> NoReturn:
         """Refused: only its owner knows how the oracle is stored."""

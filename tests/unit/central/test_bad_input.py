@@ -71,7 +71,7 @@ def test_a_user_sketch_needs_a_user_unit():
     with pytest.raises(ParameterError, match="User"):
         UserSketch(GOOD, 8, dc.Event())
     sketch = dc.UserMisraGries(8, 2)
-    with pytest.raises(IncompatibleSummaryError, match=r"at most 3 items.*at most 2"):
+    with pytest.raises(IncompatibleSummaryError, match=r"allows 3 items.*allows 2"):
         UserSketch(GOOD, 8, dc.User(3))(sketch)
     for kind in SKETCHES:
         with pytest.raises(IncompatibleSummaryError, match="MisraGries, not UserMisraGries"):
