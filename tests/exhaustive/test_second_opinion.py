@@ -17,8 +17,11 @@ from tests.reference.neighbours import differing, neighbouring_states, signature
 
 import discreet as dc
 from discreet.central import Merged, NoisyCount, Offset, Stability, UniverseHistogram
+from discreet.central.person_vectors import PersonVectors
 from discreet.multiparty import HadamardResponse, LocalHashing
 from discreet.pan.responses import ONE, Response
+from discreet.privacy.calibration import correlated_noise
+from discreet.privacy.calibration.discovery import discovery_delta
 from discreet.published import PrivateMisraGries
 
 ROOT = Path(__file__).parents[1]
@@ -160,6 +163,38 @@ def test_noise_that_all_counters_share(capacity):
 
     assert worst(1) <= budget.delta * 1.01
     assert worst(Fraction(1, 2)) > 10 * budget.delta
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 4), Fraction(2, 5), Fraction(3, 5), Fraction(2)])
+@pytest.mark.parametrize("t", [0, 1, 3])
+def test_what_several_sketches_discover(sigma, t):
+    """delta of the noise, and (1 + e^epsilon) times the chance that a key is shown that one sketch has alone."""
+    pmf = naive.gaussian(sigma)
+    apart = naive.sum_of(pmf, pmf)
+    shown = naive.tail(apart, t) + naive.tail(apart, t + 1)
+    exact = naive.shifted(pmf, 1, 1.0) + (1 + mpmath.e) * shown
+    claimed = discovery_delta(1.0, float(sigma), t, 1)
+    # Narrow noise is added up as it is; for noise in between a Gaussian bounds the sum, from 2 on it is that sum.
+    assert exact * (1 - 1e-9) <= claimed <= exact * (1.13 if sigma == Fraction(3, 5) else 1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(0.5, 1e-6), dc.Budget(1.0, 1e-6), dc.Budget(4.0, 1e-5)], ids=str)
+def test_what_people_cost_an_account_of_zcdp(budget):
+    """A Gaussian shift of this rho has the delta of the claim, less that of an item that passes alone."""
+    made = PersonVectors(budget, k=100)
+    assert made.cost is not None
+    spent = naive.gaussian_distance_delta(mpmath.sqrt(2 * mpmath.mpf(made.cost.rho)), budget.epsilon)
+    assert 0.2 * budget.delta < spent < budget.delta
+    assert 0.0 < made.cost.delta < budget.delta
+
+
+def test_what_is_left_outside_of_the_common_noise_counts():
+    """Values of the shared noise that no block has are counted as if they told everything."""
+    law = correlated_noise._Law(3.0, 2.0, 1, 0.25)
+    pmf = naive.gaussian(Fraction(2))
+    assert law.outside >= 2 * naive.tail(pmf, int(law.last[-1]) + 1)
+    assert law.outside > 0.001
+    assert law.shown(1, 40) >= law.outside
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 9.0])

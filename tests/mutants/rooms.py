@@ -298,6 +298,10 @@ BY_CHANCE = [
     Mutant('a replaced value is explained as an added row', 'src/discreet/releases/explain.py', 'if unit == "Replace" else "it was there"', 'if unit != "Replace" else "it was there"', ('tests/unit/releases/test_explain.py',)),
     Mutant('texts with equal digests are left out', 'src/discreet/summaries/_linear.py', 'return min(1.0, float(self.total * digest', 'return 0.0 * min(1.0, float(self.total * digest', ('tests/unit/summaries/test_linear_sketches_unit.py',)),
     Mutant('an estimate of CountMin has no lower end of its own', 'src/discreet/summaries/count_min.py', 'return Estimate(value, max(0, value - self._distance()), value)', 'return Estimate(value, value, value)', ('tests/unit/summaries/test_linear_sketches_unit.py',)),
+    Mutant("half of the offsets' noise is left out of what is shown", "src/discreet/privacy/calibration/discovery.py", "d = np.arange(-reach, reach + 1, dtype=np.float64)", "d = np.arange(0, reach + 1, dtype=np.float64)", ("tests/exhaustive/test_second_opinion.py", "-k", "discover")),
+    Mutant("people cost an account half of their rho", "src/discreet/central/person_vectors.py", "mu**2 / 2.0 * (1.0 + 1e-12)", "mu**2 / 4.0 * (1.0 + 1e-12)", ("tests/exhaustive/test_second_opinion.py", "-k", "cost")),
+    Mutant("what lies outside of the blocks is left out of delta", "src/discreet/privacy/calibration/correlated_noise.py", "(1.0 + _ROUNDING) + self.outside)", "(1.0 + _ROUNDING))", ("tests/exhaustive/test_second_opinion.py", "-k", "outside")),
+    Mutant("a stream longer than its public length is taken", "src/discreet/published/private_space_saving.py", "if isinstance(self.stream_length, int) and summary.total > self.stream_length:", "if False:", ("tests/unit/central/test_bad_input.py", "-k", "longer")),
 ]  # fmt: skip
 
 ROOMS: list[Mutant] = [*REPORTED, *EVERYWHERE, *BY_CHANCE]

@@ -75,7 +75,7 @@ class LiveQuestion(Worded):
     )
     rows: int | None = word(None, "Number of rows in a tick.", whole(1))
     per: str | None = word(
-        None, "Begin anew with every span of the calendar, such as 1d; hides a person's day. Needs {time}.",
+        None, "Begin anew with every span of the calendar, such as 1d; hides a person's day. Needs a column of times.",
         plain("SPAN"),
     )  # fmt: skip
     zone: str | None = word(None, "Time zone of these spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))

@@ -87,6 +87,14 @@ def test_stream_length(length):
         PrivateSpaceSaving(GOOD, 8, stream_length=length)
 
 
+def test_a_stream_longer_than_its_public_length_is_refused():
+    """The cut is for that length: a longer stream would pass it more easily."""
+    sketch = dc.SpaceSaving(8)
+    sketch.update(["a"] * 101)
+    with pytest.raises(IncompatibleSummaryError, match="longer than stream_length"):
+        PrivateSpaceSaving(GOOD, 8, stream_length=100)(sketch)
+
+
 def test_space_saving_says_where_its_length_comes_from():
     with pytest.raises(TypeError, match="stream_length"):
         PrivateSpaceSaving(GOOD, 8)

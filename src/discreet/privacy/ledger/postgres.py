@@ -228,8 +228,9 @@ class PostgresStore:
             except LedgerBusyError:
                 if time.monotonic() > until:
                     raise LedgerError(
-                        f"the connection to {self.place} was lost while a charge or a release was being written. "
-                        "Repeat the same request with the same charge id; it is charged once"
+                        f"the connection to {self.place} was lost while a charge or a release was being written, and "
+                        "it is not known whether it was. Repeat the same request with the same charge id; it is "
+                        "charged once"
                     ) from cut
                 time.sleep(_WAIT)
         if not is_there:
