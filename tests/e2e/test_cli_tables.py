@@ -192,7 +192,7 @@ def test_a_picture_of_groups(discreet, logs, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--groups", "none.txt", "--by", "country"), "no file"),
+        (("--groups", "none.txt", "--by", "country"), "is not a file"),
         (("--groups", "none.txt"), "--by or --every"),
         (("--every", "1d"), "--time"),
         (("--by", "url"), "different columns"),

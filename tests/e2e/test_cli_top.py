@@ -554,7 +554,7 @@ def test_in_a_terminal_there_is_progress_and_a_table(command, tmp_path):
     assert b"rows/s" not in shown
     code, shown = run_in_terminal(command, ["top", path, *BUDGET, "--format", "parquet"])
     assert code == 2
-    assert b"not for a terminal" in shown
+    assert b"Parquet cannot be printed; give --output" in shown
 
 
 def test_ctrl_c_in_a_terminal(command):

@@ -70,7 +70,7 @@ def test_a_ledger_goes_on(path, events):
     assert searches.store_step("monday", 1, "token", b"step", previous=None) == Step(1, "token", b"step")
     with pytest.raises(dc.LedgerError, match="already has a charge"):
         searches.charge(dc.Budget(0.25, 1e-9), charge_id="bare")
-    with pytest.raises(dc.LedgerError, match="another ledger or account"):
+    with pytest.raises(dc.LedgerError, match="Charge another account only if it stands for other people"):
         ledger.account("clicks").charge(dc.Budget.zcdp(0.01))
     with pytest.raises(dc.BudgetExceededError):
         searches.charge(dc.Budget(3.5))

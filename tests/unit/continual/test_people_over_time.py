@@ -176,9 +176,9 @@ def test_bad_input_spends_and_loses_nothing(tmp_path, given, said):
 
 
 def test_users_need_a_unit_of_people_and_the_other_way_round():
-    with pytest.raises(dc.errors.ParameterError, match="for people"):
+    with pytest.raises(dc.errors.ParameterError, match="need people"):
         Histogram(3, BUDGET, max_items_per_event=1).step(["a"], users=["u"])
-    with pytest.raises(dc.errors.ParameterError, match="for people"):
+    with pytest.raises(dc.errors.ParameterError, match="need people"):
         Histogram(3, BUDGET, max_items_per_event=1).add(["a"], users=["u"])
 
 

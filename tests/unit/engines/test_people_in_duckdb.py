@@ -440,7 +440,7 @@ def test_rows_without_a_value_are_refused_or_left_out_and_what_is_no_number_is_l
         ({"value": "price", "value_range": (0, 0.5)}, "HIGH must be from 1"),
         ({"value": "price", "value_range": (0, 1e12)}, "HIGH must be from 1"),
         ({"value": "price", "value_range": ("a", "b")}, "two numbers"),
-        ({"value": "price", "value_range": (1, 2, 3)}, "two numbers"),
+        ({"value": "price", "value_range": (1, 2, 3)}, "two public numbers"),
         ({"value": "price", "value_range": (0, 1), "count": "rows"}, "count rows cannot be combined with value"),
         ({"value": "cost", "value_range": (0, 1)}, "no column 'cost'"),
         ({"value": "what", "value_range": (0, 1)}, "different columns"),

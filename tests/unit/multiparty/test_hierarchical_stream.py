@@ -311,7 +311,7 @@ def test_a_moment_whose_steps_were_forgotten_does_not_count_the_rest(columns):
     aggregator.receive(stream.party(0, source=seeded_source(1)).feed(columns[0]))
     moment = aggregator.at()
     aggregator.advance(STEPS + 2)
-    with pytest.raises(ParameterError, match="forgotten"):
+    with pytest.raises(ParameterError, match="no longer kept"):
         moment.range_count(0, SIZE - 1)
 
 

@@ -244,7 +244,7 @@ def test_a_release_is_charged_about_its_period(account):
         QUESTIONS["count"](table_of(ROWS), ledger=account, period=("2026-03-28", "2026-03-30"), **WORDS)
     QUESTIONS["top"](table_of(ROWS), ledger=account, period="2026-03-30", **WORDS)
     assert account.statement("2026-03-30").spent.epsilon == 2.0
-    with pytest.raises(dc.ParameterError, match="say with period which of them"):
+    with pytest.raises(dc.ParameterError, match="name the one that the release is about with period"):
         QUESTIONS["top"](table_of(ROWS), ledger=account, **WORDS)
     with pytest.raises(dc.ChargeConflictError, match="has one unit"):
         QUESTIONS["top"](table_of(ROWS), ledger=account, user="visitor")

@@ -404,7 +404,7 @@ def test_iterables():
     assert counts(itertools.chain.from_iterable([[1], [2] * 70_000])) == {1: 1, 2: 70_000}
     assert counts(bytearray(b"aab")) == {97: 2, 98: 1}
     for single in ("word", b"word"):
-        refused(single, "put a single one in a list")
+        refused(single, "put it in a list")
     for nothing in (5, None, 1.5, object()):
         refused(nothing, "expected")
 
