@@ -30,7 +30,7 @@ def test_all_groups_together_cost_one_release(k, listed):
 @pytest.mark.parametrize("listed", [None, ("g", "h")])
 def test_what_must_not_be_done_costs_more(listed):
     top = GroupedTop(BUDGET, 1, listed)
-    for broken in GROUPS.twins(top):
+    for broken in GROUPS.of(top).twins(top):
         assert worst_of(broken.mechanism, STREAMS).lower > BUDGET.delta, broken.name
 
 
