@@ -95,7 +95,7 @@ class Tab:
         self.errors: list[str] = []
         self.hosts: set[str] = set()
         self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
 
     def __enter__(self) -> Tab:

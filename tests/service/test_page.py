@@ -75,6 +75,19 @@ def tab(browser: Browser, stage: Stage) -> Iterator[Callable[..., Tab]]:
 # ---- It renders, quietly
 
 
+def test_a_stream_without_days_draws_none_when_their_box_changes_its_size(tab):
+    mine = tab()
+    mine.open("/streams/searches")
+    mine.page.evaluate(
+        """() => new Promise((done) => {
+          document.getElementById("days").hidden = false;
+          document.getElementById("days-bars").style.height = "10px";
+          requestAnimationFrame(() => requestAnimationFrame(done));
+        })"""
+    )
+    assert mine.errors == []
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_no_error_and_no_other_host(tab, stage, path):
     mine = tab()

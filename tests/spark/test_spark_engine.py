@@ -563,7 +563,7 @@ def test_workers_without_a_python_are_named_in_one_line(spark, tmp_path):
     )
     rows, people, here = done.stdout.splitlines()[-3:]
     assert rows == people == here
-    assert "Spark's workers find no Python: set PYSPARK_PYTHON" in rows
+    assert "Spark's workers find no Python: before the session starts, set PYSPARK_PYTHON" in rows
 
 
 def test_the_former_words_are_understood_and_told(spark, engine):

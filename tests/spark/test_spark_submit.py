@@ -144,7 +144,7 @@ def other_pythons():
 
 def test_a_wrong_python_is_said_in_one_line(submit):
     """Of another version; and of this version, without the package."""
-    advice = "set PYSPARK_PYTHON (or spark.pyspark.python) to a Python"
+    advice = "before the session starts, set PYSPARK_PYTHON (or spark.pyspark.python) to a Python"
     other = other_pythons()
     if other is not None:
         said = submit(other[0], "--master", "local[1]")["error"]

@@ -41,7 +41,7 @@ export class Days {
     byId("day-item").addEventListener("change", (event) => ((this.item = event.target.value), this.draw()));
     byId("days-numbers").addEventListener("toggle", () => this.table());
     byId("days-more").addEventListener("click", () => ((this.shownRows += 50), this.table()));
-    new ResizeObserver(() => this.stream && this.bars()).observe(byId("days-bars"));
+    new ResizeObserver(() => this.stream?.per && this.bars()).observe(byId("days-bars"));
   }
 
   /** All days that ended, and what today has so far. */
