@@ -134,7 +134,9 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None) 
         for name in choices:
             click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
     kind = None if choices is None else click.Choice(list(choices))
-    return str(click.prompt(text, default=usual, type=kind, show_choices=False, err=True))
+    # Of a prompt of its own click before 8.5 puts the last blank on standard output, where the command is to be.
+    click.echo(f"{text}{'' if usual is None else f' [{usual}]'}: ", nl=False, err=True)
+    return str(click.prompt("", usual, type=kind, show_choices=False, show_default=False, prompt_suffix="", err=True))
 
 
 def _show(data: str, names: list[str]) -> None:

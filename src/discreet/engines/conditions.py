@@ -125,12 +125,24 @@ def _of_values(name: str, made: Callable[[Any], Any]) -> Plan:
     return plan
 
 
+def _literal(node: Node) -> tuple[str, str]:
+    """Kind and text of a constant. DuckDB before 2.0 parses it into a value of a type; a decimal is whole there."""
+    if literal := node.get("literal"):
+        return str(literal.get("kind")), str(literal.get("text") or "")
+    kind, value = node["value"]["type"], node["value"].get("value")
+    if kind["id"] == "VARCHAR" and isinstance(value, str):
+        return "STRING", value
+    if kind["id"] in ("INTEGER", "BIGINT") and isinstance(value, int):
+        return "INTEGER", str(value)
+    if kind["id"] == "DECIMAL" and isinstance(value, int) and (scale := kind["type_info"]["scale"]):
+        digits = str(abs(value)).rjust(scale + 1, "0")
+        return "NUMERIC", f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+    return "", ""
+
+
 def _written(node: Node, kind: pa.DataType) -> pa.Scalar | None:
     """What is written in a query as a value of this type; None if it is of another, or not one that this type has."""
-    literal = node.get("literal") if node.get("class") == "CONSTANT" else None
-    if not isinstance(literal, dict):
-        return None
-    of, text = literal.get("kind"), str(literal.get("text") or "")
+    of, text = _literal(node) if node.get("class") == "CONSTANT" else ("", "")
     if _of_texts(kind):
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         return pa.scalar(text, kind) if of == "STRING" else None
