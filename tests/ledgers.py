@@ -6,6 +6,8 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+import discreet as dc
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.hosts)])
 def new_ledger(request, tmp_path, monkeypatch):
@@ -21,6 +23,24 @@ def new_ledger(request, tmp_path, monkeypatch):
 def ledger_path(new_ledger):
     """The place of a new ledger."""
     return new_ledger()
+
+
+def used_account(path):
+    """Two accounts; six releases, a stream of three steps, a charge that was begun, a bare one."""
+    ledger = dc.Ledger(path)
+    ledger.grant("searches", dc.Budget(8.0, 1e-7))
+    account = ledger.account("searches")
+    for day in range(6):
+        account.begin(f"day {day}", dc.Budget(0.5, 1e-9))
+        account.store(f"day {day}", b"release %d" % day)
+    account.begin("stream", dc.Budget(1.0))
+    for number, previous in ((1, None), (2, "token 1"), (3, "token 2")):
+        account.store_step("stream", number, f"token {number}", b"step %d" % number, previous=previous)
+    account.begin("begun", dc.Budget(0.25))
+    account.charge(dc.Budget(0.25), charge_id="bare")
+    ledger.grant("clicks", dc.Budget(1.0))
+    ledger.account("clicks").charge(dc.Budget(0.5), charge_id="a click")
+    return account
 
 
 @contextmanager
