@@ -41,6 +41,11 @@ _ABOVE = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
 _EXACT = 2**53  # whole numbers up to here are floats
 _DIGITS = 15  # a number with this many is the float nearest to it, however it is divided by its power of ten
 _JOINED = {"CONJUNCTION_AND": pc.and_kleene, "CONJUNCTION_OR": pc.or_kleene}
+_KINDS = {  # of constants, as versions of DuckDB call them
+    **dict.fromkeys(("STRING", "VARCHAR"), "text"),
+    **dict.fromkeys(("INTEGER", "BIGINT", "HUGEINT"), "whole"),
+    **dict.fromkeys(("NUMERIC", "DECIMAL", "DOUBLE", "FLOAT", "REAL"), "fraction"),
+}
 _LIKE = {"~~": False, "!~~": True}
 
 
@@ -125,28 +130,31 @@ def _of_values(name: str, made: Callable[[Any], Any]) -> Plan:
     return plan
 
 
-def _literal(node: Node) -> tuple[str, str]:
-    """Kind and text of a constant. DuckDB before 2.0 parses it into a value of a type; a decimal is whole there."""
-    if literal := node.get("literal"):
-        return str(literal.get("kind")), str(literal.get("text") or "")
-    kind, value = node["value"]["type"], node["value"].get("value")
-    if kind["id"] == "VARCHAR" and isinstance(value, str):
-        return "STRING", value
-    if kind["id"] in ("INTEGER", "BIGINT") and isinstance(value, int):
-        return "INTEGER", str(value)
-    if kind["id"] == "DECIMAL" and isinstance(value, int) and (scale := kind["type_info"]["scale"]):
+def literal(node: Node) -> tuple[str, str]:
+    """What is written as a constant: its kind (text, whole, fraction; empty for any other) and its text.
+
+    DuckDB before 2.0 parses it into a value of a type; of a decimal that is a whole number, and how many of its digits
+    are behind the point. How a float or a number of more than 64 bits was written is lost there: no text.
+    """
+    if node.get("class") != "CONSTANT":
+        return "", ""
+    if written := node.get("literal"):
+        return _KINDS.get(str(written.get("kind")), ""), str(written.get("text") or "")
+    of, value = node["value"]["type"], node["value"].get("value")
+    kind = _KINDS.get(str(of["id"]), "")
+    if of["id"] == "DECIMAL" and isinstance(value, int) and (scale := of["type_info"]["scale"]):
         digits = str(abs(value)).rjust(scale + 1, "0")
-        return "NUMERIC", f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
-    return "", ""
+        return kind, f"{'-' if value < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+    return kind, str(value) if isinstance(value, (str, int)) else ""
 
 
 def _written(node: Node, kind: pa.DataType) -> pa.Scalar | None:
     """What is written in a query as a value of this type; None if it is of another, or not one that this type has."""
-    of, text = _literal(node) if node.get("class") == "CONSTANT" else ("", "")
+    of, text = literal(node)
     if _of_texts(kind):
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return pa.scalar(text, kind) if of == "STRING" else None
-    if of == "INTEGER" and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return pa.scalar(text, kind) if of == "text" else None
+    if of == "whole" and re.fullmatch(r"-?[0-9]{1,18}", text):
         number = int(text)
         if pa.types.is_float64(kind):
             return pa.scalar(float(number), kind) if abs(number) <= _EXACT else None
@@ -155,7 +163,7 @@ def _written(node: Node, kind: pa.DataType) -> pa.Scalar | None:
             (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
         )
         return pa.scalar(number, kind) if least <= number <= most else None
-    if of == "NUMERIC" and pa.types.is_float64(kind) and re.fullmatch(r"-?[0-9]+\.[0-9]+", text):
+    if of == "fraction" and pa.types.is_float64(kind) and re.fullmatch(r"-?[0-9]+\.[0-9]+", text):
         return pa.scalar(float(text), kind) if sum(map(str.isdigit, text)) <= _DIGITS else None
     return None
 

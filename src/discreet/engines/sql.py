@@ -37,7 +37,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
-from discreet.engines.conditions import Plan, plan_of
+from discreet.engines.conditions import Plan, literal, plan_of
 from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
 from discreet.events.columns import choose, kind_of, without_views
 from discreet.events.files import FileRows, Files, column_names
@@ -228,7 +228,7 @@ class _Checker:
             if _columns_in(given[place]):
                 raise ParameterError(f"the {which} argument of {name}() must be a constant, not a column")
             if name in _JSON_PATHS and (
-                given[place]["class"] != "CONSTANT" or re.search(r"\.\.|\*\*", _constant(given[place]))
+                given[place]["class"] != "CONSTANT" or re.search(r"\.\.|\*\*", literal(given[place])[1])
             ):
                 raise ParameterError(f"the {which} argument of {name}() must be a path without .. and **")
         if name in _FUNCTIONS:
@@ -317,11 +317,6 @@ def _check_type(name: str) -> None:
         found = ask("SELECT upper(logical_type) FROM duckdb_types() WHERE lower(type_name) = ?", [name.lower()])
         if not found or any(logical not in _TYPES for (logical,) in found):
             raise _refused(f"a cast to {name}", "it is not on the list of types")
-
-
-def _constant(node: Node) -> str:
-    """What is written here, as text."""
-    return str((node.get("literal") or {}).get("text") or (node.get("value") or {}).get("value") or "")
 
 
 # ---- a query becomes conditions and expressions ----------------------------------------------------------------------
@@ -490,12 +485,8 @@ def _number(node: Node) -> str | None:
     if node.get("class") == "FUNCTION" and node.get("function_name") == "-":
         (inside, *more) = _arguments(node)
         return None if more else _number(inside)
-    if node.get("class") != "CONSTANT":
-        return None
-    kind = (node.get("literal") or {}).get("kind") or ((node.get("value") or {}).get("type") or {}).get("id")
-    if kind in ("INTEGER", "BIGINT", "HUGEINT"):
-        return "whole"
-    return "fraction" if kind in ("DECIMAL", "DOUBLE", "FLOAT", "NUMERIC", "REAL") else None
+    kind, _ = literal(node)
+    return kind if kind in ("whole", "fraction") else None
 
 
 def _arguments(node: Node) -> list[Node]:
@@ -591,7 +582,7 @@ def _as_regex(made: Node, name: str, maker: _Flattener) -> Node:
     is matched in linear time by all versions, and stays.
     """
     text, pattern, *more = _arguments(made)
-    if name in ("~~", "!~~") and pattern["class"] == "CONSTANT" and "_" not in _constant(pattern):
+    if name in ("~~", "!~~") and pattern["class"] == "CONSTANT" and "_" not in literal(pattern)[1]:
         return made
     (escape,) = more or maker.expressions("''")
     (folds, negates) = _LIKES[name]
