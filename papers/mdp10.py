@@ -1,7 +1,7 @@
 """[MDP] Figure 10: accuracy over time on clicks (Kosarak), window n/10; 100 parties, epsilon 4, share 0.005.
 
 The paper says: PDCH's noise is larger than the real counts, so that rare items are reported; ours finds what is heavy.
-Agrees, with the epochs and columns of `plan_stream` for 10,000 bytes a party. Most of what is listed is heavy as soon
+Agrees, with the epochs and columns of `plan` for 10,000 bytes a party. Most of what is listed is heavy as soon
 as the threshold has left the noise: without samples in the last third of the window, with the paper's samples not even
 at its end.
 """

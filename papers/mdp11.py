@@ -1,7 +1,7 @@
 """[MDP] Figure 11: accuracy against bytes on clicks (Kosarak), at the end of a window of n/10 steps.
 
 The paper says: a larger s does not always help ours, as more epochs mean more noise, and PDCH can get worse. Agrees.
-Epochs and columns are those of `plan_stream` for so many bytes.
+Epochs and columns are those of `plan` for so many bytes.
 """
 
 import numpy as np

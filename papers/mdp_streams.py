@@ -45,11 +45,11 @@ class Pdch(dc.published.MergedMisraGriesStream):
 
 
 def of_window(columns: Counts, universe: int, window: int, size: float, runs: int) -> dict[str, list[Any]]:
-    """What heard the streams of all runs, by method: settings of `plan_stream` for `size` bytes a party in a window.
+    """What heard the streams of all runs, by method: settings of `plan` for `size` bytes a party in a window.
 
     "ours" samples steps as section 4.1 does, "ours, no samples" leaves the open epoch out (Corollary 1).
     """
-    rows = MP.plan_stream(PARTIES, window, EPSILON, size, window=True, universe_size=universe, zipf=1.25).rows
+    rows = MP.plan(PARTIES, None, EPSILON, size, steps=window, window=True, universe_size=universe, zipf=1.25).rows
     own = {name: min((row for row in rows if bool(row.parameters["sample_share"]) is sampled),
                      key=lambda row: row.error).parameters
            for name, sampled in (("ours", True), ("ours, no samples", False))}  # fmt: skip

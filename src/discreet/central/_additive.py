@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from discreet.central._base import laplace_scale
 from discreet.errors import ParameterError
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget
@@ -37,7 +36,7 @@ def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int
     if budget.rho is not None:
         return _checked(Noise("gaussian", zcdp_sigma(m * h * h, budget.rho), draws))
     assert budget.epsilon is not None
-    laplace = Noise("laplace", laplace_scale(budget.epsilon, m * h), draws)
+    laplace = Noise("laplace", m * h / Fraction(budget.epsilon), draws)
     if budget.delta == 0.0:
         return _checked(laplace)
     if h == 1:

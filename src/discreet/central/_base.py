@@ -149,10 +149,6 @@ class Mechanism(abc.ABC):
             self.budget, self.unit, self.name, self.reference, assumptions=(*self.assumptions, *self._assumed_of_users)
         )
 
-    def _error_model_of(self, published: int) -> ErrorModel:
-        """The error model of a release with this many items, which are as private as the release."""
-        return self.error_model
-
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
         return self.error_model.noise_bound(beta)
@@ -197,7 +193,7 @@ class Mechanism(abc.ABC):
             published_type(items if len(places) == len(drawn.keep) else taken(items, places)),
             _native.numbers_at(drawn.noisy, places),
             dataclasses.replace(self.guarantee, seeded=source.seeded),
-            drawn.error_model or self._error_model_of(len(places)),
+            drawn.error_model or self.error_model,
             threshold=self.threshold,
             offset=drawn.offset,
             shards=None if shards is None else _native.numbers_at(shards, places),
@@ -236,11 +232,6 @@ def snapshot(summary: Any) -> Any:
     if isinstance(summary, (list, tuple)):
         return tuple(snapshot(part) for part in summary)
     return summary.copy() if isinstance(summary, Summary) and not isinstance(summary, ExactCounts) else summary
-
-
-def laplace_scale(epsilon: float, sensitivity: int) -> Fraction:
-    """sensitivity/epsilon, exactly."""
-    return Fraction(sensitivity) / Fraction(epsilon)
 
 
 def positive(raw: RawCounts) -> RawCounts:

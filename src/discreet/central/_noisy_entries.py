@@ -14,7 +14,6 @@ from discreet.central._base import (
     Drawn,
     Mechanism,
     check_length,
-    laplace_scale,
     length_assumptions,
     lost_by_misra_gries,
     require_event_or_user,
@@ -130,7 +129,7 @@ class NoisyEntries(Mechanism):
         """
         if self.budget.rho is not None:
             return zcdp_sigma(self.squared_sensitivity, self.budget.rho)
-        return laplace_scale(self._epsilon(), self.sensitivity)
+        return self.sensitivity / Fraction(self._epsilon())
 
     @property
     def cut(self) -> int:

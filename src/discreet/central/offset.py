@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
+from discreet.central._base import Drawn, Mechanism, items_of
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget, Event, Unit
@@ -44,7 +44,7 @@ class Offset(Mechanism):
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(self.spends[0], items_of(self.unit))
+        return items_of(self.unit) / Fraction(self.spends[0])
 
     @cached_property
     def threshold(self) -> int:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of, laplace_scale
+from discreet.central._base import Drawn, Mechanism, items_of
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
@@ -68,7 +68,7 @@ class Stability(Mechanism):
         epsilon, delta = self.spends
         if self.noise == "gaussian":
             return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
-        return laplace_scale(epsilon, items_of(self.unit))
+        return items_of(self.unit) / Fraction(epsilon)
 
     @cached_property
     def threshold(self) -> int:
@@ -82,11 +82,6 @@ class Stability(Mechanism):
     def error_model(self) -> ErrorModel:
         return ErrorModel(Noise(self.noise, self.scale, self.max_distinct or MOST_ITEMS))
 
-    def _error_model_of(self, published: int) -> ErrorModel:
-        if self.max_distinct is not None:
-            return self.error_model
-        return ErrorModel(Noise(self.noise, self.scale, max(published, 1)), of_published=True)
-
     @property
     def assumptions(self) -> tuple[str, ...]:
         return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
@@ -95,7 +90,11 @@ class Stability(Mechanism):
         raw = summary.not_private_counts()
         draw = source.discrete_gaussian if self.noise == "gaussian" else source.discrete_laplace
         noisy = raw.counts + draw(self.scale, len(raw))
-        return Drawn(raw, noisy, noisy >= self.threshold)
+        kept = noisy >= self.threshold
+        model = self.error_model
+        if self.max_distinct is None:  # of the items that are published, whose number is as private as they are
+            model = ErrorModel(Noise(self.noise, self.scale, max(int(kept.sum()), 1)), of_published=True)
+        return Drawn(raw, noisy, kept, error_model=model)
 
 
 def _log_delta(epsilon: float, t: int, items: int, distinct: bool) -> float:

@@ -129,28 +129,18 @@ def _option(text: str) -> tuple[str, Any]:
     option("--zipf", "How skewed the items are: the exponent of a Zipf law that is assumed.", float, default=1.2),
 )
 @options.text_format()
-def plan_round(
-    total: int | None, steps: int | None, window: bool, levels: bool, branching: int | None, as_json: bool, **given: Any
-) -> None:
+def plan_round(levels: bool, branching: int | None, as_json: bool, **given: Any) -> None:
     """Compare the protocols before anything is sent.
 
     Their errors, their bytes, and what shuffling would buy; of a stream, which epochs to take.
     """
-    from discreet.multiparty import plan, plan_stream
+    from discreet.multiparty import plan
 
-    if (total is None) == (steps is None):
-        raise ParameterError("give --total for a round, or --steps for a stream")
-    if window and steps is None:
-        raise ParameterError("--window needs --steps; only streams have a window")
     if branching is not None and not levels:
         raise ParameterError("--branching needs --levels")
     if levels:
         given["branching"] = 16 if branching is None else branching
-    if steps is not None:
-        made = plan_stream(steps=steps, window=window, **given)
-    else:
-        assert total is not None
-        made = plan(total=total, **given)
+    made = plan(**given)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 

@@ -89,16 +89,13 @@ class Discovered:
         fresh = self.factor.state_like(more, self.tick)
         self._noise = {name: np.concatenate([old, fresh[name]], axis=-1) for name, old in self._noise.items()}
 
-    def counts(self) -> Integers:
-        """The private count of every item: its parts, and its counter with noise."""
-        return self._of_parts() + self.followed()
+    def counts(self) -> tuple[Integers, Integers]:
+        """(private count, how much of it came after the item was found) of every item.
 
-    def followed(self) -> Integers:
-        """What came after an item was found, with noise: its counter, after those of runs before."""
-        return self.carried + self.since + self.factor.to_counts(self._noise["noise"])
-
-    def _of_parts(self) -> Integers:
-        return np.array([part.count for part in self.parts], np.int64)
+        The first is its parts and the second, which is its counter with noise, after those of runs before.
+        """
+        followed = self.carried + self.since + self.factor.to_counts(self._noise["noise"])
+        return np.array([part.count for part in self.parts], np.int64) + followed, followed
 
     def error(self, tick: int, oldest: int) -> float:
         """The standard deviation of the noise of a counter that has run for `oldest` ticks at that tick.
@@ -114,7 +111,8 @@ class Discovered:
         `missing` is what the published counts may lack. Parts lack the same, unless another draw was published. `error`
         is the standard deviation of the noise of the counters so far.
         """
-        parts, drawn = self._of_parts(), self.counts()
+        drawn, followed = self.counts()
+        parts = drawn - followed
         if any(published.get(item, drawn[place]) != drawn[place] for item, place in self.index.items()):
             self.carried_below += missing
         for item, place in self.index.items():

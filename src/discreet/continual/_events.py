@@ -118,7 +118,7 @@ def weighted_counts(
     # Numbers for items, and -1 for what cannot be one, by the rules of every count: `_flattened` refused nulls.
     seen = ValuesSeen("events")
     codes = seen.of(items, "skip" if isinstance(items, list) else "error")
-    values: list[Item] = seen.values()
+    values: list[Item] = seen.column().to_pylist()
     inside = np.array([domain is None or value in domain for value in values], bool)
     rows = np.flatnonzero(codes >= 0)
     rows = rows[inside[codes[rows]]]

@@ -68,17 +68,9 @@ class ValuesSeen:
         """All values as raw counters, by number."""
         return self._native.keys(range(len(self)))
 
-    def column(self, numbers: Integers) -> Any:
-        """The values with these numbers, one after the other: a column for a summary."""
-        items = wrap_counters(self.raw()).items
-        if pa.types.is_union(items.type):
-            values = items.to_pylist()
-            return [values[number] for number in numbers.tolist()]
-        return items.take(pa.array(numbers))
-
-    def values(self) -> list[Any]:
+    def column(self) -> pa.Array:
         """All values, by number."""
-        return list(wrap_counters(self.raw()).items.to_pylist())
+        return wrap_counters(self.raw()).items
 
 
 class PeopleSeen:

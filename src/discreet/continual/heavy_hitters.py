@@ -22,7 +22,7 @@ from discreet.continual._people import ValuesSeen
 from discreet.continual._state import State, items_of_plain, plain_items
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
-from discreet.events.values import items_array
+from discreet.events.values import items_array, taken
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget
@@ -278,11 +278,12 @@ class HeavyHitters(ListedOverTime):
         """
         seen = ValuesSeen("items")
         rows = seen.of(items, nulls)
-        rows, names = rows[rows >= 0], seen.values()
+        rows, found = rows[rows >= 0], seen.column()
+        names = found.to_pylist()
         public = np.array([name in known.index for name in names], np.bool_)
         times = np.bincount(rows, minlength=len(names)).astype(np.int64)
         known.take([name for name, there in zip(names, public, strict=True) if there], times[public])
-        return seen.column(rows[~public[rows]])
+        return taken(found, rows[~public[rows]])
 
     def step(
         self,
@@ -354,20 +355,19 @@ class HeavyHitters(ListedOverTime):
 
     def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
         """Release the sketch of the ticks `first` to `last`, once."""
-        raw = sketch.not_private_counts()
+        raw, alpha = sketch.not_private_counts(), sketch.not_private_offset
+        items, counts = raw.items, raw.counts
         if self.mechanism == "discover":
-            offset = sketch.not_private_offset + self._source.discrete_gaussian(self.scale)
-            v = raw.counts + sketch.not_private_offset + self._source.discrete_gaussian(self.scale, len(raw))
+            offset = alpha + self._source.discrete_gaussian(self.scale)
+            v = counts + alpha + self._source.discrete_gaussian(self.scale, len(counts))
             kept = v - offset >= self.threshold
         elif self.mechanism == "offset":
-            offset, *drawn = offset_draw(
-                raw.counts, sketch.not_private_offset, self.scale, self.threshold, self._source
-            )
+            offset, *drawn = offset_draw(counts, alpha, self.scale, self.threshold, self._source)
             v, kept = map(np.asarray, drawn)
         else:
-            v = raw.counts + self._source.discrete_laplace(self.scale, len(raw))
-            offset, kept = 0, (v >= self.threshold) & (raw.counts > 0)
-        names = raw.items.filter(np.asarray(kept)).to_pylist()
+            v = counts + self._source.discrete_laplace(self.scale, len(counts))
+            offset, kept = 0, (v >= self.threshold) & (counts > 0)
+        names = items.filter(np.asarray(kept)).to_pylist()
         return _Node(first, last, offset, dict(zip(names, v[kept].tolist(), strict=True)))
 
     def _forget(self, now: int) -> None:
@@ -441,9 +441,10 @@ class HeavyHitters(ListedOverTime):
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
-        noises = (Noise("gaussian", self._plan_of(node)[0], max(1, len(node.counts))) for node in self._nodes)
+        plans = [self._plan_of(node) for node in self._nodes]
         released = tuple(
-            Stretch(node.offset, self._plan_of(node)[1], noise) for node, noise in zip(self._nodes, noises, strict=True)
+            Stretch(node.offset, threshold, Noise("gaussian", scale, max(1, len(node.counts))))
+            for node, (scale, threshold) in zip(self._nodes, plans, strict=True)
         )
         # What an item had before the node that it is released by is in nodes that begin before.
         starts = [node.first for node in self._nodes]
@@ -454,7 +455,8 @@ class HeavyHitters(ListedOverTime):
             summary_above=known.carried_below,
         )
         offset = max((part.offset for part in known.parts), default=0)
-        return self._told(known.index, known.counts(), model, released, lacking, offset, known.followed())
+        counts, followed = known.counts()
+        return self._told(known.index, counts, model, released, lacking, offset, followed)
 
     def _told(
         self,

@@ -394,7 +394,7 @@ class Histogram(ListedOverTime):
         rows, people = numbers.of(column, nulls), self._people.number(users, nulls)
         if len(people) != (len(rows) if length is None else length):
             raise DataError("items and users must have the same length: every row needs its user")
-        positions, new = self._placed(numbers.values())
+        positions, new = self._placed(numbers.column().to_pylist())
         # Items outside a domain count for nothing, and for nobody's m.
         items = np.where(rows >= 0, np.append(positions, -1)[rows], -1)
         owners, held = self._people.fresh(people if parents is None else people[parents], items)

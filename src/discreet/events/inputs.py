@@ -283,6 +283,7 @@ class ByteSource:
     Attributes:
         name: What messages call it.
         format: What its name says, or None.
+        size: How many (compressed) bytes there are in all, where that is known.
     """
 
     def __init__(self, path: str, encoding: str | None = None) -> None:
@@ -302,6 +303,11 @@ class ByteSource:
                 )
         except OSError as error:
             raise ParameterError(f"{self.name} cannot be opened: {error.strerror}") from error
+        if self.remote is not None:
+            self.size: int | None = self.remote.size
+        else:
+            status = os.fstat(self._file.fileno())
+            self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
         awaited = self.size is None and self.remote is None
         self._raw = self._reader = _Reader(_Awaited(self._file) if awaited else self._file)
         self.compression: str | None = None
@@ -350,14 +356,6 @@ class ByteSource:
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
             pass
         raise DataError(f"{self.name} cannot be read: {reason}")
-
-    @property
-    def size(self) -> int | None:
-        """How many (compressed) bytes there are in all, where that is known."""
-        if self.remote is not None:
-            return self.remote.size
-        status = os.fstat(self._file.fileno())
-        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     @property
     def bytes_read(self) -> int:

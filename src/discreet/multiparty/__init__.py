@@ -16,7 +16,7 @@ from discreet.multiparty.levels import Strings
 from discreet.multiparty.local_hashing import LocalHashing
 from discreet.multiparty.local_sketch import LocalSketch
 from discreet.multiparty.party_sketches import IndependentSketches
-from discreet.multiparty.round_plan import plan, plan_stream
+from discreet.multiparty.round_plan import plan
 from discreet.multiparty.separation import Separation
 from discreet.multiparty.sketch_stream import HierarchicalStream, Stream
 
@@ -32,6 +32,5 @@ __all__ = [
     "Stream",
     "Strings",
     "plan",
-    "plan_stream",
     "protocol_from_dict",
 ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 from discreet.events.universe import Universe
 from discreet.multiparty._base import Protocol
 from discreet.multiparty.estimates import Numbers
@@ -126,10 +126,12 @@ def _shown(value: Any) -> str:
 
 def plan(
     parties: int,
-    total: int,
-    epsilon: float,
-    bytes_per_party: float,
+    total: int | None = None,
+    epsilon: float | None = None,
+    bytes_per_party: float = 1000.0,
     *,
+    steps: int | None = None,
+    window: bool = False,
     universe_size: int = 2**20,
     branching: int | None = None,
     zipf: float = 1.2,
@@ -139,38 +141,57 @@ def plan(
     Errors of sketches depend on how skewed the items are, which is not known: they are computed for a Zipf law, with
     equal parties that all draw from it. Everything here is public; nothing is computed from data.
 
+    With `steps` in place of `total` it is about a stream: epochs of several lengths, with and without samples. Longer
+    epochs are fewer levels, so less noise on the blocks, and more weight on each sample; without samples the open epoch
+    is missing. The error is then the mean standard deviation of an estimate over the time; without samples what is
+    missing of an item that makes up 1 percent is added.
+
     Args:
         parties: How many there are.
         total: How many items they have together, about.
-        epsilon: What a message may tell about one item.
-        bytes_per_party: How long messages may be on average.
+        epsilon: What all that a party ever sends may tell about one of its items, or steps.
+        bytes_per_party: How long messages may be on average; of a stream, all messages of this many steps together.
+        steps: The length of the stream, or of the window.
+        window: Whether counts of a stream are of the last steps, for ever, and not since the beginning.
         universe_size: How many different items there may be, for the protocols that need a bounded universe.
-        branching: The parts of an interval, for a `Hierarchy` of each protocol; None for items alone.
+        branching: The parts of an interval, for a `Hierarchy` of each protocol or a `HierarchicalStream`; None for
+            items alone.
         zipf: The exponent of the law that is assumed; more is more skewed.
     """
-    if branching is not None:
-        return _of_levels(parties, total, epsilon, bytes_per_party, universe_size, branching, zipf)
-    total = whole_number("total", total, 1, 2**50)
-    model = _model(parties, total, epsilon, bytes_per_party, universe_size, zipf)
+    if (total is None) == (steps is None):
+        raise WordError("give {total} for a round, or {steps} for a stream")
+    if window and steps is None:
+        raise WordError("{window} needs {steps}; only streams have a window")
+    model = _Model(
+        whole_number("parties", parties, 1, 2**40),
+        whole_number("total", total, 1, 2**50) if steps is None else parties * whole_number("steps", steps, 1, 2**40),
+        positive_number("epsilon", epsilon),
+        positive_number("bytes_per_party", bytes_per_party),
+        whole_number("universe_size", universe_size, 1, 2**62),
+        positive_number("zipf", zipf),
+    )
+    if steps is not None:
+        return _of_streams(model, steps, window, branching)
+    return _of_rounds(model) if branching is None else _of_levels(model, branching)
+
+
+def _of_rounds(model: _Model) -> RoundPlan:
     best: dict[type[Protocol], PlannedProtocol] = {}
     for row in _best_first([*model.local(), *model.sketches(), *model.separated()]):
         best.setdefault(row.kind, row)
     return RoundPlan(tuple(best.values()), model.total)
 
 
-def _of_levels(
-    parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, branching: int, zipf: float
-) -> RoundPlan:
+def _of_levels(model: _Model, branching: int) -> RoundPlan:
     """The same for a `Hierarchy` of each protocol: the expected error of an item's count, of all levels' messages.
 
     Parties with many items split epsilon and bytes over the levels; of a local protocol a level has its share of the
     reports, and counts from that are as many times larger. Fewer levels (a larger `branching`) err less, and take
     longer to search; a range has the error of up to 2 (branching - 1) intervals a level.
     """
-    levels = len(levels_of(Universe.of(whole_number("universe_size", universe_size, 1, 2**62)), branching))
-    given: dict[str, Any] = {"universe_size": universe_size, "zipf": zipf}
-    whole = plan(parties, total, epsilon, bytes_per_party, **given)
-    split = plan(parties, total, epsilon / levels, bytes_per_party / levels, **given)
+    levels, epsilon = len(levels_of(Universe.of(model.universe), branching)), model.epsilon
+    whole = _of_rounds(model)
+    split = _of_rounds(replace(model, epsilon=epsilon / levels, limit=model.limit / levels))
     rows = []
     for row in [*whole.rows, *split.rows]:
         local = issubclass(row.kind, LocalProtocol)
@@ -183,35 +204,8 @@ def _of_levels(
     return RoundPlan(tuple(_best_first(best.values())))
 
 
-def plan_stream(
-    parties: int,
-    steps: int,
-    epsilon: float,
-    bytes_per_party: float,
-    *,
-    window: bool = False,
-    universe_size: int = 2**20,
-    branching: int | None = None,
-    zipf: float = 1.2,
-) -> RoundPlan:
-    """The expected error of streams with epochs of several lengths, with and without samples, and which to take.
-
-    Longer epochs are fewer levels, so less noise on the blocks, and more weight on each sample; without samples the
-    open epoch is missing. The error is the mean standard deviation of an estimate over the time, for a Zipf law as in
-    `plan`; without samples what is missing of an item that makes up 1 percent is added. Everything here is public.
-
-    Args:
-        parties: How many there are.
-        steps: The length of the stream, or of the window.
-        epsilon: What all that a party ever sends may tell about one of its steps.
-        bytes_per_party: How much a party may send in this many steps.
-        window: Whether counts are of the last steps, for ever, and not since the beginning.
-        universe_size: How many different items there may be.
-        branching: The parts of an interval, for a `HierarchicalStream`; None for a `Stream`.
-        zipf: The exponent of the law that is assumed; more is more skewed.
-    """
-    parties, steps = whole_number("parties", parties, 1, 2**40), whole_number("steps", steps, 1, 2**40)
-    law = _model(parties, parties * steps, epsilon, bytes_per_party, universe_size, zipf)
+def _of_streams(law: _Model, steps: int, window: bool, branching: int | None) -> RoundPlan:
+    """The same for epochs of several lengths, with and without samples."""
     squares = float((law.shares() ** 2).sum())
     own: dict[str, Any] = {"window" if window else "horizon": steps}
     kind: type[Stream] = Stream
@@ -241,19 +235,10 @@ def plan_stream(
     return RoundPlan(tuple(fitting or sorted(rows, key=lambda row: row.bytes_per_party)[:_SHOWN]))
 
 
-def _model(parties: int, total: int, epsilon: float, bytes_per_party: float, universe_size: int, zipf: float) -> _Model:
-    return _Model(
-        whole_number("parties", parties, 1, 2**40),
-        total,
-        positive_number("epsilon", epsilon),
-        positive_number("bytes_per_party", bytes_per_party),
-        whole_number("universe_size", universe_size, 1, 2**62),
-        positive_number("zipf", zipf),
-    )
-
-
 @dataclass(frozen=True)
 class _Model:
+    """What is assumed: how many parties have how many items, what a message may tell, and how long it may be."""
+
     parties: int
     total: int
     epsilon: float

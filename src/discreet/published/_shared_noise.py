@@ -13,7 +13,6 @@ from discreet.central._base import (
     Mechanism,
     check_length,
     items_of,
-    laplace_scale,
     length_assumptions,
     lost_by_misra_gries,
 )
@@ -55,7 +54,7 @@ class SharedNoise(Mechanism):
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return laplace_scale(self.spends[0], items_of(self.unit))
+        return items_of(self.unit) / Fraction(self.spends[0])
 
     @cached_property
     def error_model(self) -> ErrorModel:

@@ -14,7 +14,6 @@ from discreet.multiparty import (
     Separation,
     Stream,
     plan,
-    plan_stream,
 )
 from discreet.noise import seeded_source
 
@@ -104,7 +103,7 @@ def test_streams_err_as_planned(window, branching, share):
     item of 1 percent, which the plan speaks of, half an epoch at either end is missing without samples; of these not.
     """
     parties, steps = 30, 64
-    planned = plan_stream(parties, steps, 4.0, 4000, window=window, branching=branching, universe_size=256)
+    planned = plan(parties, None, 4.0, 4000, steps=steps, window=window, branching=branching, universe_size=256)
     assert planned.pick is planned.rows[0]
     assert planned.pick.fits
     row = next(row for row in planned.rows if row.parameters["sample_share"] == share)
@@ -126,18 +125,25 @@ def test_streams_err_as_planned(window, branching, share):
 
 
 def test_streams_that_are_planned_fit_and_say_their_epochs():
-    found = plan_stream(100, 1440, 2.0, 3000, window=True)
+    found = plan(100, None, 2.0, 3000, steps=1440, window=True)
     assert {row.kind for row in found.rows} == {Stream}
     assert all(row.fits and row.bytes_per_party <= 3000 for row in found.rows)
     assert [row.error for row in found.rows] == sorted(row.error for row in found.rows)
     assert "epoch_steps=" in str(found)
     assert found.to_dict()["pick"] == "Stream"
-    tight = plan_stream(100, 1440, 2.0, 1.0)
+    tight = plan(100, None, 2.0, 1.0, steps=1440)
     assert not tight.pick.fits
     assert tight.pick.bytes_per_party == min(row.bytes_per_party for row in tight.rows)
-    for wrong in ({"parties": 0}, {"steps": 0}, {"epsilon": -1}, {"bytes_per_party": 0}, {"branching": 1}):
+    for wrong in (
+        {"parties": 0},
+        {"steps": 0},
+        {"epsilon": -1},
+        {"bytes_per_party": 0},
+        {"branching": 1},
+        {"total": 9},
+    ):
         with pytest.raises(ParameterError):
-            plan_stream(**{"parties": 10, "steps": 10, "epsilon": 1.0, "bytes_per_party": 99, **wrong})
+            plan(**{"parties": 10, "steps": 10, "epsilon": 1.0, "bytes_per_party": 99, **wrong})
 
 
 def test_hierarchies_are_planned_by_level():
