@@ -67,8 +67,8 @@ def test_a_date_is_published_as_one(discreet, logs, tmp_path, file, whose):
     out = tmp_path / "out.parquet"
     assert discreet("top", logs / file, "--column", "day", *whose, *BUDGET, "--output", out).returncode == 0
     table = pq.read_table(out)
-    assert table.schema.field("item").type == pa.date32()
-    assert sorted(table["item"].to_pylist()) == DAYS
+    assert table.schema.field("day").type == pa.date32()
+    assert sorted(table["day"].to_pylist()) == DAYS
 
 
 def test_a_file_without_rows_has_the_types_of_its_columns(discreet, logs, tmp_path):
@@ -165,7 +165,7 @@ def test_days_of_the_log_of_a_web_server(discreet, tmp_path):
     done = discreet("top", log, *arguments, "--zone", "Europe/Berlin", *ROW, *BUDGET, "--format", "csv")
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert [(row["time"], row["item"]) for row in rows] == [("2025-10-02", "/a"), ("2025-10-03", "/b")]
+    assert [(row["time"], row["path"]) for row in rows] == [("2025-10-02", "/a"), ("2025-10-03", "/b")]
 
 
 def test_times_that_cannot_be_read_are_bad_rows_with_their_lines(discreet, tmp_path):

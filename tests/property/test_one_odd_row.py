@@ -168,7 +168,7 @@ FORMS = {
 def published(release):
     """All of a release that noise has no part in: its rows without counts, their types, and what it says of itself."""
     table = release.to_arrow()
-    parts = [name for name in table.schema.names if name not in ("lower", "upper", "count")]
+    parts = [name for name in table.schema.names if name not in ("lower", "upper", release.count_name)]
     rows = sorted(zip(*(table.column(name).to_pylist() for name in parts), strict=True), key=repr)
     told = json.loads(release.to_json())
     said = [told.get(name) for name in ("guarantee", "columns", "k", "parameters", "item_type", "item_types")]

@@ -851,7 +851,7 @@ def test_plan_formats():
     assert {row["mechanism"] for row in out["mechanisms"]} == {row.mechanism for row in plan.rows}
     assert plan.to_arrow().num_rows == len(plan)
     assert "offset" in str(plan)
-    assert "published from" in str(plan)
+    assert "listed from" in str(plan)
 
 
 def test_the_papers_own_mechanisms_are_planned_when_asked_for():

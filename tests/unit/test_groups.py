@@ -45,7 +45,7 @@ def test_every_group_has_its_top_and_rare_groups_are_not_there(user):
     assert top.by == ("country",)
     assert list(top.groups) == ["de", "fr"]
     assert [found.items for found in top.groups.values()] == [top.items[:2], top.items[2:]]
-    assert top.to_arrow().column_names == ["country", "item", "count", "lower", "upper"]
+    assert top.to_arrow().column_names == ["country", "url", "count", "lower", "upper"]
     assert top.asked.columns["by"] == ["country"]
     assert top.guarantee.epsilon == BUDGET.epsilon
     for (country, url), count, lower, upper in top:
@@ -74,7 +74,7 @@ def test_several_columns_may_say_the_group_and_the_item(user):
     assert top.items == [(datetime.date(2026, 1, 1), "/a", "de")]
     top = dc.top_k(TABLE, 1, BUDGET, column="url", by="country", every="1d", time="ts", user=user)
     assert top.items == [(DAYS[0], "de", "/a"), (DAYS[1], "fr", "/b")]
-    assert top.names == ("ts", "country", "item")
+    assert top.names == ("ts", "country", "url")
     listed = [("2026-01-02", "fr"), (DAYS[2], "fr")]
     top = dc.top_k(TABLE, 1, BUDGET, column="url", by="country", every="1d", time="ts", user=user, groups=listed[:1])
     assert list(top.groups) == [(DAYS[1], "fr")]

@@ -74,7 +74,7 @@ def test_columns_of_every_library_are_joint_items_in_their_own_types(form, user)
 def test_a_date_is_an_item_of_its_own_type(form, user):
     top = dc.top_k(FORMS[form](), 5, BUDGET, column="day", user=user)
     assert sorted(top.items) == DAYS
-    assert top.to_arrow().schema.field("item").type == pa.date32()
+    assert top.to_arrow().schema.field("day").type == pa.date32()
     assert DAYS[0] in top
     assert top[DAYS[0]].count > 0
 
@@ -85,7 +85,7 @@ def test_a_date_is_an_item_of_its_own_type(form, user):
 def test_every_type_is_published_as_it_is_and_comes_back_from_json(column, kind):
     top = dc.top_k(TABLE, 5, BUDGET, column=column)
     assert set(top.items) == set(TABLE[column].to_pylist())
-    assert top.to_arrow().schema.field("item").type == kind
+    assert top.to_arrow().schema.field(column).type == kind
     again = dc.Release.from_json(top.to_json())
     assert again.to_arrow().equals(top.to_arrow())
     assert dc.Release.from_payload(top.to_payload()).to_payload() == top.to_payload()

@@ -79,7 +79,10 @@ class Histogram(Question):
                 return rows.gathered(partial(_of_people, mechanism=mechanism, as_text=data.are_files), apart="user")
             return rows.gathered(partial(_of_rows, mechanism=mechanism))
 
-        return way_of(prepared, count, of_lists(prepared.draw) if data.lists else None)
+        def draw(found: Any, source: RandomSource) -> Release:
+            return _in_list_order(prepared.draw(found, source), mechanism.universe)
+
+        return way_of(prepared, count, of_lists(draw) if data.lists else draw)
 
     def _in_groups(self, data: Data, budget: Budget) -> Way:
         """The histogram over all pairs of a group and a listed item: a row is in one, of a person `max_items` count."""
@@ -144,11 +147,20 @@ class Histogram(Question):
             names = [*self.grouped_by, "item_" if "item" in self.grouped_by else "item"]
             listed = pa.StructArray.from_arrays([*columns, self.universe.take(item)], names)
             promised = find.promised(drawn.guarantee, budget, data)
-            return drawn.with_guarantee(promised).with_items(listed, self.grouped_by)
+            answer = drawn.with_guarantee(promised).with_items(listed, self.grouped_by)
+            return _in_list_order(answer, self.universe)
 
         more = "" if self.max_items is None else f", {self.max_items} items of a person"
         groups = "discovered" if find.listed is None else find.listed
         return Way(f"{made.name}, {items} items, {groups} groups{more}", made.unit, count, draw)
+
+
+def _in_list_order(answer: Release, universe: Any) -> Release:
+    """The items of each group as the list has them."""
+    from discreet.events.values import parts_of
+
+    items = answer.item_column
+    return answer.in_order_of(universe.positions(parts_of(items)[-1] if answer.by else items))
 
 
 def _of_rows(rows: Rows, mechanism: UniverseHistogram) -> Counts:

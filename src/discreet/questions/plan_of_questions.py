@@ -62,7 +62,7 @@ class QuestionPlan:
         return table_html("", self._headings(), self._cells(), f"with {self.budget}")
 
     def _headings(self) -> list[str]:
-        return ["question", "hides", "command", "noise", "scale", f"off by ({100 * self.confidence:g}%)"]
+        return ["question", "hides", "command", "noise", "noise scale", f"off by ({100 * self.confidence:g}%)"]
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [

@@ -116,30 +116,27 @@ class Plan:
         return pa.table(columns)
 
     def __str__(self) -> str:
-        lines = [_TITLES, *self._cells()]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(_TITLES))]
-        table = "\n".join(
-            "  ".join(
-                cell.ljust(width) if i < 2 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        )
-        return f"{self._above()}\n\n{table}\n\n{self._below()}"
+        from discreet.releases.formats import table_text
+
+        table = table_text(_HEADINGS, self._cells(), range(2, len(_HEADINGS)))
+        return f"{self._above()}\n\n{table}\n{self._below()}"
 
     def _repr_html_(self) -> str:
         from discreet.releases.html import table_html
 
-        return table_html(self._above(), _TITLES, self._cells(), self._below())
+        return table_html(self._above(), _HEADINGS, self._cells(), self._below())
 
     def _above(self) -> str:
         return (
-            f"{self.length:,} events, {self.budget}, {self.unit.describe()}\n"
-            f"capacity {self.capacity:,}: {self.capacity_because}"
+            f"{self.length:,} row{'s' * (self.length != 1)} with {self.budget}; hides {self.unit.describe()}\n"
+            f"{self.capacity:,} counters ({self.capacity_because})"
         )
 
     def _below(self) -> str:
-        return f"Errors and 'published from' hold with probability {self.confidence:g}."
+        return (
+            "Items with at least 'listed from' rows are listed, and counts are off by no more than the two errors,\n"
+            f"with probability {self.confidence:g}."
+        )
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [
@@ -157,15 +154,15 @@ class Plan:
         ]
 
 
-_TITLES = (
+_HEADINGS = (
     "mechanism",
     "summary",
-    "capacity",
+    "counters",
     "threshold",
     "noise",
     "noise error",
-    "summary error",
-    "published from",
+    "sketch error",
+    "listed from",
 )
 
 

@@ -22,6 +22,8 @@ VALUE_KINDS: dict[str, Callable[[Any], Any]] = {
 }
 """What a value may be, and how it is read from JSON."""
 
+_NO_GROUP = "No group passed the threshold: give a larger epsilon, or list the groups that are public."
+
 
 class EstimateTable:
     """Rows of what they are about, a value, and a lower and an upper bound; all bounds hold together.
@@ -36,8 +38,18 @@ class EstimateTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns before value, lower and upper."""
+        """The columns before those of the values (`value_name`), lower and upper."""
         raise NotImplementedError
+
+    @property
+    def value_name(self) -> str:
+        """The name of the column of the values in tables: what they are."""
+        return "value"
+
+    @property
+    def value_heading(self) -> str:
+        """The same for people."""
+        return self.value_name
 
     @property
     def cells(self) -> list[tuple[Any, ...]]:
@@ -70,7 +82,9 @@ class EstimateTable:
             )
             for row in self.cells
         ]
-        headings = [*self.names, "estimate", f"{100 * self.confidence:g}% interval"]
+        if not rows:
+            return f"{_NO_GROUP}\n"
+        headings = [*self.names, self.value_heading, f"{100 * self.confidence:g}% interval"]
         return table_text(headings, rows, (many, many + 1), width)
 
     def to_table(self, width: int | None = None) -> str:
@@ -91,9 +105,10 @@ class EstimateTable:
             for row in self.cells
         )
         named = "".join(f"<th>{html.escape(readable(name))}</th>" for name in self.names)
-        head = f"<tr>{named}<th>value</th><th>{100 * self.confidence:g}% interval</th></tr>"
+        head = f"<tr>{named}<th>{self.value_heading}</th><th>{100 * self.confidence:g}% interval</th></tr>"
         promise = guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)
-        return f'<div style="color:inherit;line-height:1.4"><table>{head}{rows}</table>{promise}</div>'
+        table = f"<table>{head}{rows}</table>" if rows else f"<div>{_NO_GROUP}</div>"
+        return f'<div style="color:inherit;line-height:1.4">{table}{promise}</div>'
 
     def explain(self) -> str:
         """What is promised, in words for people who do not know the field."""
@@ -108,7 +123,7 @@ class EstimateTable:
 
         text = io.StringIO(newline="")
         writer = csv_writer(text, lineterminator="\n")
-        writer.writerow([*self.names, "value", "lower", "upper"])
+        writer.writerow([*self.names, self.value_name, "lower", "upper"])
         writer.writerows([*plain_items(row[:-3]), *map(_known, row[-3:])] for row in self.cells)
         return text.getvalue()
 
@@ -124,7 +139,7 @@ class EstimateTable:
         numbers = list(zip(*(row[-3:] for row in self.cells), strict=True)) or [(), (), ()]
         columns = [*self._keys(), *numbers]
         return pa.table([pa.array(column) if isinstance(column, tuple) else column for column in columns],
-                        names=[*self.names, "value", "lower", "upper"])  # fmt: skip
+                        names=[*self.names, self.value_name, "lower", "upper"])  # fmt: skip
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

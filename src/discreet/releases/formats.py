@@ -61,6 +61,10 @@ def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] |
 
 
 NONE_PASSED = "(no item passed)"
+COUNT_HEADINGS = {"events": "estimate", "people": "people", "rows": "rows", "weights": "sum", "sums": "sum"}
+"""What stands above the counts in a table for people."""
+_COUNTS_OF = {"people": "counts of people", "rows": "counts of rows", "weights": "sums of weights"}
+_COUNTS_OF["sums"] = "sums of values"
 
 
 def foremost(release: Release, most: int) -> Release:
@@ -79,8 +83,7 @@ def foremost_rows(shown: Release, confidence: float, most: int) -> tuple[list[li
 
 
 def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: float, width: int | None = None) -> str:
-    counted = {"events": "estimate"}.get(release.counted, release.counted)
-    headings = [*release.names, counted, f"{100 * confidence:g}% interval"]
+    headings = [*release.names, COUNT_HEADINGS[release.counted], f"{100 * confidence:g}% interval"]
     return table_text(headings, rows, (len(headings) - 2, len(headings) - 1), width)
 
 
@@ -90,7 +93,7 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     if release.by:
         of += f" in {len(release.groups):,} group{'s' * (len(release.groups) != 1)}"
     if release.counted != "events":
-        of += f", counts of {release.counted}"
+        of += f", {_COUNTS_OF[release.counted]}"
     first = f"Release({of}; {release.guarantee.sentence()})"
     if not len(release) and not release.groups:
         return f"{first}\n{none_passed(release)}"
@@ -102,6 +105,7 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     table = _counts_text(release, list(zip(*cells, *columns[many:], strict=True)), confidence)
     more = [f"... and {len(release) - len(shown):,} more"] if len(release) > len(shown) else []
     more += [f"In {empty:,} groups no item passed."] if empty else []
+    more += [] if len(release) else [none_passed(release)]
     return f"{first}\n{table}{chr(10).join(more)}".rstrip("\n")
 
 
@@ -112,11 +116,11 @@ def needed(release: Release) -> str:
     cut = math.ceil(release.threshold or 0)
     if release.counted == "events":
         rows = f"{cut:,} row{'s' * (cut != 1)}{' more than the offset' if release.offset is not None else ''}"
-        return f"an item needs about {rows}, and twice the epsilon about half of that"
+        return f"an item needs about {rows}; with twice the epsilon, about half as many"
     many = math.ceil(math.sqrt(50) * (release.threshold or 0))
     which = "each of its items" if pairs_are_listed(release.guarantee.mechanism) else "an item"
-    people = f"{cut:,} people who have nothing else, {many:,} if each of them has 50 items"
-    return f"{which} needs about {people}, and twice the epsilon about half of that"
+    people = f"{cut:,} people if they have no other items, or {many:,} if each of them has 50"
+    return f"{which} needs about {people}; with twice the epsilon, about half as many"
 
 
 def none_passed(release: Release) -> str:
@@ -209,10 +213,10 @@ def _count_table(estimate: Estimate, confidence: float, width: int | None) -> st
     numbers = (estimate.value, estimate.lower, estimate.upper)
     whole = _counted(estimate) in ("rows", "people", "values")
     value, lower, upper = (figure(int(each) if whole and math.isfinite(each) else float(each)) for each in numbers)
-    headings = ["counted", "estimate", f"{100 * confidence:g}% interval"]
+    headings = [_counted(estimate), f"{100 * confidence:g}% interval"]
     promised = estimate.guarantee.sentence() if estimate.guarantee is not None else ""
-    row = _counted(estimate), value, f"{lower} to {upper}"
-    return f"{table_text(headings, [row], (1, 2), width)}{paragraph(promised)}\n"
+    row = value, f"{lower} to {upper}"
+    return f"{table_text(headings, [row], (0, 1), width)}{paragraph(promised)}\n"
 
 
 def _count_json(estimate: Estimate, confidence: float, width: int | None) -> str:
@@ -222,7 +226,8 @@ def _count_json(estimate: Estimate, confidence: float, width: int | None) -> str
 def _count_csv(estimate: Estimate, confidence: float, width: int | None) -> str:
     numbers = (estimate.value, estimate.lower, estimate.upper)
     cells = ["" if math.isinf(each) else str(int(each) if float(each).is_integer() else each) for each in numbers]
-    return f"counted,estimate,lower,upper\n{','.join([_counted(estimate), *cells])}\n"
+    of = _counted(estimate)
+    return f"{'count' if of in ('rows', 'people', 'values') else of},lower,upper\n{','.join(cells)}\n"
 
 
 _COUNT_FORMATS = {"table": _count_table, "json": _count_json, "csv": _count_csv}

@@ -20,6 +20,8 @@ from discreet.releases.rows import ArrayRows, free_names
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_JSON_NAMES = ("value", "lower", "upper")
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class GroupRelease(EstimateTable):
@@ -71,7 +73,15 @@ class GroupRelease(EstimateTable):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return free_names([each.name for each in self.groups.type], ("value", "lower", "upper"))
+        return free_names([each.name for each in self.groups.type], (self.value_name, "lower", "upper"))
+
+    @property
+    def value_name(self) -> str:
+        return {"sum": "sum", "mean": "mean", "variance": "variance", "quantiles": "value"}.get(self.of, "count")
+
+    @property
+    def value_heading(self) -> str:
+        return self.of if self.value_name == "count" else self.value_name
 
     @property
     def cells(self) -> list[tuple[Any, ...]]:
@@ -114,6 +124,7 @@ class GroupRelease(EstimateTable):
         """A JSON-ready description, with all that `from_json` needs."""
         described = [plain_column(column) for column in parts_of(self.groups)]
         fields = [field.name for field in self.groups.type]
+        names = free_names(fields, _JSON_NAMES)
         keys = list(zip(*(values for values, _ in described), strict=True)) or []
         numbers = zip(self.values, self.lower, self.upper, strict=True)
         left_out = self.left_out and {name: getattr(self.left_out, name) for name in ("value", "lower", "upper")}
@@ -126,8 +137,8 @@ class GroupRelease(EstimateTable):
             **({} if not self.notes_told else {"notes": list(self.notes_told)}),
             "group_columns": [{"name": name, **told} for name, (_, told) in zip(fields, described, strict=True)],
             "groups": [
-                {**dict(zip(self.names, key, strict=True)),
-                 **dict(zip(("value", "lower", "upper"), map(plain, row), strict=True))}
+                {**dict(zip(names, key, strict=True)),
+                 **dict(zip(_JSON_NAMES, map(plain, row), strict=True))}
                 for key, row in zip(keys, numbers, strict=True)
             ],
             **({} if self.asked is None else self.asked.to_dict()),
@@ -149,7 +160,7 @@ class GroupRelease(EstimateTable):
     @classmethod
     def _of_dict(cls, told: dict[str, Any]) -> GroupRelease:
         kind, rows, described = str(told.get("kind", "number")), told["groups"], told["group_columns"]
-        names = free_names([each["name"] for each in described], ("value", "lower", "upper"))
+        names = free_names([each["name"] for each in described], _JSON_NAMES)
         columns = [column_of_plain([row[name] for row in rows], of) for name, of in zip(names, described, strict=True)]
         read = VALUE_KINDS[kind]
 

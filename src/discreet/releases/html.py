@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet._bars import amount, between, guarantee_html, interval_bar, reach
-from discreet.releases.formats import NONE_PASSED, foremost, foremost_rows, none_passed
+from discreet.releases.formats import COUNT_HEADINGS, NONE_PASSED, foremost, foremost_rows, none_passed
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ MOST = 25
 
 _LONGEST = 44
 _CELL = "padding:.15em .7em;border:0;background:transparent"
-_COUNTED = {"events": "count", "people": "people", "rows": "rows", "weights": "sum of weights", "sums": "sum of values"}
 
 
 def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_page: bool = False) -> str:
@@ -44,10 +43,7 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
     if rest is not None:
         total = (None, rest.value, rest.lower, rest.upper)
         body.append(_row(["<i>everything else</i>", *[""] * (many - 1)], "", total))
-    names = list(release.names)
-    if names[-1] == "item" and release.asked is not None:
-        names[-1] = str(release.asked.columns.get("item", "item"))
-    headings = (*names, "", _COUNTED[release.counted], f"{100 * confidence:.4g}% interval")
+    headings = (*release.names, "", COUNT_HEADINGS[release.counted], f"{100 * confidence:.4g}% interval")
     head = "".join(
         f'<{tag} style="{_CELL};border-bottom:1px solid;text-align:{"left" if place <= many else "right"}">'
         f"{html.escape(readable(text))}</{tag}>"
@@ -74,8 +70,13 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
 def table_html(above: str, headings: Sequence[str], rows: Sequence[Sequence[str]], below: str = "") -> str:
     """A plain table for a notebook, between two lines of text; cells that are numbers are on the right."""
 
+    columns = list(zip(*rows, strict=True)) or [()] * len(headings)
+    sides = [
+        "right" if any(column) and all(not text or text[:1].isdigit() for text in column) else "left"
+        for column in columns
+    ]
+
     def cells(tag: str, texts: Sequence[str], style: str) -> str:
-        sides = ["right" if text[:1].isdigit() else "left" for text in (rows[0] if rows else headings)]
         return "".join(
             f'<{tag} style="{_CELL};{style}text-align:{side}">{html.escape(text)}</{tag}>'
             for text, side in zip(texts, sides, strict=True)
@@ -83,7 +84,7 @@ def table_html(above: str, headings: Sequence[str], rows: Sequence[Sequence[str]
 
     body = "".join(f"<tr>{cells('td', row, '')}</tr>" for row in rows)
     head = f"<tr>{cells('th', headings, 'border-bottom:1px solid;')}</tr>"
-    lines = [f"<div>{html.escape(text)}</div>" if text else "" for text in (above, below)]
+    lines = ["".join(f"<div>{html.escape(line)}</div>" for line in text.splitlines()) for text in (above, below)]
     table = f'<table style="border-collapse:collapse;border:0;color:inherit">{head}{body}</table>'
     return f'<div style="color:inherit;line-height:1.4">{lines[0]}{table}{lines[1]}</div>'
 

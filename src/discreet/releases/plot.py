@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import os
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -14,6 +15,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError, ParameterError
 from discreet.privacy.checks import whole_number
+from discreet.releases.formats import none_passed
 from discreet.releases.labels import cut, readable
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ _BAR, _INK, _MUTED = "#4a86c5", "#222222", "#666666"
 _LINES = ("#4477aa", "#cc6677", "#228833", "#aa7722", "#66ccee", "#aa3377", "#777777", "#224466")
 _LONGEST = 40
 _SHORT = 22  # below a line
+_IN_PANEL = 28
 _PANELS = 24  # groups that are drawn
+_ROOM = 3.0  # inches beside the labels of a picture
 _COUNTED = {
     "events": "count",
     "people": "number of people",
@@ -61,14 +65,14 @@ def plot_histogram(
         f"intervals that hold together at {100 * confidence:g}% confidence",
     )
     if not len(shown):
-        _sentence(axes, "No item passed the threshold.")
+        _sentence(axes, none_passed(histogram))
     elif kind == "bars":
         _bars(axes, shown, confidence)
-        axes.set_xlabel(", with ".join(counted), fontsize=9)
+        _below(axes, ax, ", with ".join(counted))
     else:
         _sorted_line(axes, shown, confidence)
         axes.set_ylabel(counted[0])
-        axes.set_xlabel(f"with {counted[1]}", fontsize=9)
+        _below(axes, ax, f"with {counted[1]}")
     rest = histogram.head(len(shown)).rest(confidence)
     if rest is not None:
         text = f"everything else: {rest.value:,.0f} ({rest.lower:,.0f} to {rest.upper:,.0f})"
@@ -91,7 +95,7 @@ def _small_multiples(
     axes = _axes(None, (max(4.2 * across, 6.0), 1.2 + high * down), path)
     figure = axes.figure
     if not shown:
-        _sentence(axes, "No item passed the threshold.")
+        _sentence(axes, none_passed(histogram))
         return _finished(axes, None, path, histogram)
     axes.remove()
     every = figure.subplots(down, across, squeeze=False).ravel()
@@ -101,7 +105,7 @@ def _small_multiples(
     # An item has one label, in whichever group it is.
     items = [item for _, found in shown for item in _without_group(found.items, len(histogram.by))]
     different = {repr(item): item for item in items}  # 1 and True are not the same
-    labels, fonts = _labels([*different.values()], _LONGEST if kind == "bars" else _SHORT)
+    labels, fonts = _labels([*different.values()], _IN_PANEL if kind == "bars" else _SHORT)
     named = dict(zip(different, labels, strict=True)), fonts
     for panel, (_, found), name in zip(every, shown, names, strict=False):
         for side in ("top", "right"):
@@ -122,7 +126,7 @@ def _small_multiples(
     told = f"private {_COUNTED[histogram.counted]}, intervals that hold together at {100 * confidence:g}% confidence"
     if len(groups) > len(shown):
         told += f"; {len(groups) - len(shown):,} more groups are not drawn"
-    figure.supxlabel(told, fontsize=8)
+    _below(every[0], None, told)
     return _finished(every[0], None, path, histogram)
 
 
@@ -137,7 +141,7 @@ def plot_groups(answer: GroupRelease, path: str | os.PathLike[str] | None, *, ax
         _sentence(axes, "No group passed the threshold.")
     elif over_time:
         _band(axes, [row[0] for row in rows], values, np.where(np.isinf(lower), values, lower), upper, _LINES[0], None)
-        axes.set_ylabel(told, fontsize=8)
+        _below(axes, ax, told)
         axes.figure.autofmt_xdate()
     else:
         shown = slice(most)
@@ -148,7 +152,7 @@ def plot_groups(answer: GroupRelease, path: str | os.PathLike[str] | None, *, ax
         labels, families = _labels([row[:-3] if len(answer.names) > 1 else row[0] for row in rows[shown]])
         axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
         more = f"; {len(rows) - most:,} more groups are not drawn" if len(rows) > most else ""
-        axes.set_xlabel(told + more, fontsize=9)
+        _below(axes, ax, told + more)
     return _finished(axes, ax, path, answer)
 
 
@@ -209,7 +213,7 @@ def plot_over_time(
         for text in drawn.get_texts():
             text.set_parse_math(False)
     else:
-        _sentence(axes, "No item passed the threshold.")
+        _sentence(axes, none_passed(ticks[-1]))
     return _finished(axes, ax, path, ticks[-1])
 
 
@@ -235,8 +239,10 @@ def _axes(ax: Any, size: tuple[float, float], path: str | os.PathLike[str] | Non
 
 
 def _finished(axes: Any, given: Any, path: str | os.PathLike[str] | None, release: Release | GroupRelease) -> Any:
-    """The guarantee above, and the file."""
+    """The guarantee above, room for all labels, and the file."""
     figure = axes.figure
+    if given is None:
+        _widen(figure)
     color = "#b00020" if release.guarantee.seeded else _MUTED
     if given is None:
         figure.suptitle(release.guarantee.sentence(), fontsize=8, wrap=True, color=color)
@@ -247,9 +253,30 @@ def _finished(axes: Any, given: Any, path: str | os.PathLike[str] | None, releas
     return figure
 
 
+def _below(axes: Any, given: Any, text: str) -> None:
+    """What the numbers are, below all that is drawn; in given axes, below those."""
+    if given is None:
+        axes.figure.supxlabel(textwrap.fill(text, 110), fontsize=8)
+    else:
+        axes.set_xlabel(text, fontsize=8, wrap=True)
+
+
+def _widen(figure: Any) -> None:
+    """Make a figure wide enough for the labels at the left of its axes, and some room to draw in."""
+    renderer, across = figure.canvas.get_renderer(), 1
+    widest = 0.0
+    for axes in figure.axes:
+        across = max(across, axes.get_subplotspec().get_gridspec().ncols)
+        labels = [label for label in axes.get_yticklabels() if axes.axison and label.get_text()]
+        widest = max([widest, *(label.get_window_extent(renderer).width / figure.dpi for label in labels)])
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(max(wide, across * (widest + _ROOM)), high)
+
+
 def _sentence(axes: Any, text: str) -> None:
     axes.set_axis_off()
-    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=12, transform=axes.transAxes)
+    told = textwrap.fill(text, 64)
+    axes.text(0.5, 0.5, told, ha="center", va="center", fontsize=10, transform=axes.transAxes)
 
 
 def _bars(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Named | None = None) -> None:

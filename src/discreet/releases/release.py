@@ -8,6 +8,7 @@ import math
 import os
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from discreet import _native
@@ -50,7 +51,7 @@ class Row(NamedTuple):
 
 
 class Release:
-    """Published items with noisy counts, largest first, equal counts by item.
+    """Published items with noisy counts, largest first, equal counts by item; of a histogram in the order of its list.
 
     Every item with a count well above the threshold is there with high probability; there may be fewer items than
     were asked for; an item that did not occur is never there (except by a mechanism over a known universe, which says
@@ -84,6 +85,7 @@ class Release:
             release over time.
         by: The names of the columns that say the group of an item; empty without groups. Rows are then sorted by
             group, and within a group largest count first.
+        in_list_order: Whether the items stand in the order of a public list, and not by count.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Release:
         asked: Asked | None = None,
         by: Sequence[str] = (),
         groups: pa.Array | None = None,
+        in_list_order: bool = False,
     ) -> None:
         if len(items) != len(counts):
             raise ParameterError("items and counts must have the same length")
@@ -128,8 +131,8 @@ class Release:
         if counted not in COUNTED:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
         rows = rows_of(items, counts)
-        # The order is a function of what is published: group, noisy count, then item.
-        order = rows.order(len(by))
+        # The order is a function of what is published: group, noisy count, then item; or that of a public list.
+        order = np.arange(len(counts)) if in_list_order else rows.order(len(by))
         self._rows = rows.taken(order)
         self._values: list[Any] | None = None
         self._by_item: dict[Any, Row] | None = None
@@ -154,6 +157,7 @@ class Release:
         self.left_out = left_out
         self.asked = asked
         self.by = tuple(by)
+        self.in_list_order = in_list_order
         self._groups = groups  # all of a public list, in order
         # How a ledger paid for it: "charged", "charged before" (and drawn now), "replayed" (and not drawn again), or
         # None without a ledger. It is about this process, not part of what is published.
@@ -184,11 +188,22 @@ class Release:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns of the items: "item", or where there are several those that were asked for.
+        """The names of the columns of the items in tables: those of the data, or "item" where the data has no name.
 
-        A name that the release has a use for (count, lower, upper, shard) has an underscore behind it.
+        A name that the table has a use for (lower, upper, and `count_name`) has an underscore behind it, as has one
+        that an earlier column has.
         """
-        return self._rows.names
+        names, asked = list(self._rows.field_names), None if self.asked is None else self.asked.columns.get("item")
+        own = names[len(self.by) :]
+        if isinstance(asked, str):
+            many = len(own)
+            names[len(self.by) :] = [asked] if many == 1 else [f"{asked}_{place + 1}" for place in range(many)]
+        return free_names(names, (self.count_name, "lower", "upper"))
+
+    @property
+    def count_name(self) -> str:
+        """The name of the column of the counts in tables: "sum" where values or weights were added up, else "count"."""
+        return "sum" if self.counted in ("sums", "weights") else "count"
 
     @property
     def item_column(self) -> pa.Array:
@@ -302,7 +317,18 @@ class Release:
             raise ParameterError("items and counts must have the same length")
         changed = copy.copy(self)
         changed._rows, changed.by, changed._groups = ArrayRows(items, self.counts), tuple(by), groups
+        changed.in_list_order = False
         return changed._taken(changed._rows.order(len(by)))
+
+    def in_order_of(self, places: npt.NDArray[np.int64]) -> Release:
+        """The same rows in the order of a public list, within each group; `places` has the place of each."""
+        group = np.zeros(len(self), np.int64)
+        if self.by:
+            keys = [self._group_of(item) for item in self.items]
+            group[1:] = np.cumsum([one != next_one for one, next_one in pairwise(keys)])
+        ordered = self._taken(np.lexsort((places, group)))
+        ordered.in_list_order = True
+        return ordered
 
     def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
         """Some of the rows, or all in another order."""
@@ -414,7 +440,7 @@ class Release:
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
-        """A table with the columns of the items (`names`), count, lower and upper.
+        """A table with the columns of the items (`names`), their counts (`count_name`), lower and upper.
 
         Items of several kinds in one column are written as in JSON, all as text.
         """
@@ -424,9 +450,9 @@ class Release:
             name: pa.array(list(map(str, plain_items(column.to_pylist()))), pa.large_string())
             if pa.types.is_union(column.type)
             else column
-            for name, column in zip(held.names, held.columns, strict=True)
+            for name, column in zip(self.names, held.columns, strict=True)
         }
-        return pa.table({**columns, "count": self.counts, "lower": lower, "upper": upper})
+        return pa.table({**columns, self.count_name: self.counts, "lower": lower, "upper": upper})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -468,18 +494,16 @@ class Release:
         return None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
 
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
-        """The columns of the items, count, lower and upper, JSON-ready.
+        """The columns of `to_arrow`, JSON-ready.
 
         Bytes are written as hexadecimal, dates, times and decimals as text; an infinite bound is None.
         """
+        return dict(zip((*self.names, self.count_name, "lower", "upper"), self._columns(confidence), strict=True))
+
+    def _columns(self, confidence: float) -> list[list[Any]]:
         lower, upper = self._ends(confidence)
         items = [values for values, _ in self._rows.described()]
-        return {
-            **dict(zip(self.names, items, strict=True)),
-            "count": self._rows.counts.tolist(),
-            "lower": _numbers(lower.tolist()),
-            "upper": _numbers(upper.tolist()),
-        }
+        return [*items, self._rows.counts.tolist(), _numbers(lower.tolist()), _numbers(upper.tolist())]
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """A JSON-ready description, with all that `from_json` needs.
@@ -489,14 +513,15 @@ class Release:
         fields = self._fields()
         told = (
             *("error_model", "total_noise", "item_type", "item_kinds", "item_columns", *(["by"] if self.by else [])),
-            *("groups", "group_columns", "steps", "places", "followed", "over_time"),
+            *("groups", "group_columns", "steps", "places", "followed", "over_time", "in_list_order"),
         )
         needed = {name: fields[name] for name in told if fields.get(name) is not None}
         return {**self.described(confidence), **needed}
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
         """The same without the laws of the noise: what a tick of many says."""
-        columns = self.columns(confidence)
+        named = (*self._rows.names, "count", "lower", "upper")
+        columns = dict(zip(named, self._columns(confidence), strict=True))
         if self._shards is not None:
             columns["shard"] = self._shards.tolist()
         out: dict[str, Any] = {
@@ -541,7 +566,7 @@ class Release:
                 "counts": [row["count"] for row in rows],
                 "shards": [row["shard"] for row in rows] if "shard_offsets" in read else None,
             }
-            told = ("item_kinds", "item_columns", "by", "groups", "group_columns")
+            told = ("item_kinds", "item_columns", "by", "groups", "group_columns", "in_list_order")
             kinds = {name: read[name] for name in told if name in read}
             more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
             return cls._of_fields({**fields, **kinds, **more})
@@ -558,7 +583,7 @@ class Release:
 
     def _fields(self) -> dict[str, Any]:
         columns = self._rows.described()
-        values, told = columns[0] if self.names == ("item",) else ([], {"type": _IN_COLUMNS})
+        values, told = columns[0] if self._rows.names == ("item",) else ([], {"type": _IN_COLUMNS})
         kind = told["type"] if told["type"] in _ITEM_TYPES else _IN_COLUMNS
         fields: dict[str, Any] = {
             "release": "histogram",
@@ -591,6 +616,8 @@ class Release:
             }
         if self.asked is not None:
             fields["asked"] = self.asked.to_dict()
+        if self.in_list_order:
+            fields["in_list_order"] = True
         if kind == _IN_COLUMNS:
             fields |= {
                 "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
@@ -664,6 +691,7 @@ class Release:
             asked=None if fields.get("asked") is None else Asked.from_dict(fields["asked"]),
             by=by,
             groups=groups,
+            in_list_order=bool(fields.get("in_list_order")),
         )
 
     def plot(

@@ -122,7 +122,7 @@ def _estimates(answer: Any) -> str:
             f'<td class="n"><b>{figure(value)}</b></td><td class="n">{html.escape(between_)}</td></tr>'
         )
     head = "".join(f"<th>{html.escape(readable(name))}</th>" for name in answer.names)
-    head += f'{"<td></td>" if plain else ""}<th class="n">value</th><th class="n">interval</th>'
+    head += f'{"<td></td>" if plain else ""}<th class="n">{answer.value_heading}</th><th class="n">interval</th>'
     notes = "".join(f"<p>{html.escape(text)}</p>" for text in answer.notes()) if hasattr(answer, "notes") else ""
     return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>{notes}'
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Places: TypeAlias = "npt.NDArray[np.int64] | memoryview"
 
-_TAKEN_NAMES = ("count", "lower", "upper", "shard")
+_TAKEN_NAMES = ("count", "lower", "upper", "shard")  # of rows in JSON
 
 
 class PlainRows:
@@ -37,7 +37,7 @@ class PlainRows:
     Attributes:
         items: The items.
         counts: The noisy counts, int64: with a length, indices and `tolist`.
-        names: The names of the columns of the items.
+        names: The names of the columns of the items, as JSON has them.
     """
 
     names: tuple[str, ...] = ("item",)
@@ -105,7 +105,7 @@ class ArrayRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns of the items."""
+        """The names of the columns of the items, as JSON has them."""
         return free_names(self.field_names) if pa.types.is_struct(self.items.type) else ("item",)
 
     def values(self) -> list[Any]:
@@ -152,12 +152,14 @@ def rows_of(items: pa.Array | _native.PlainItems, counts: npt.NDArray[np.int64] 
 
 
 def free_names(names: Sequence[str], taken: Sequence[str] = _TAKEN_NAMES) -> tuple[str, ...]:
-    """Names for columns that the release has no other use for: an underscore is added where it has."""
-    return tuple(_free(name, names, taken) for name in names)
+    """Names for columns that the release has no other use for, all different.
 
-
-def _free(name: str, named: Sequence[str], taken: Sequence[str]) -> str:
-    free = name
-    while free in taken or (free != name and free in named):
-        free += "_"
-    return free
+    A name in `taken`, and one that an earlier column has, gets an underscore, or more until it is free.
+    """
+    free: list[str] = []
+    for place, name in enumerate(names):
+        made = name
+        while made in taken or made in free or (made != name and made in names[place + 1 :]):
+            made += "_"
+        free.append(made)
+    return tuple(free)

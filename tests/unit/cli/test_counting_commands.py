@@ -176,7 +176,7 @@ def test_a_top_over_a_universe_needs_no_delta(tmp_path):
 def test_an_output_of_a_number(table, tmp_path):
     made = tmp_path / "count.csv"
     assert run_here("count", table, "--user", "who", *SURE, "--output", made).returncode == 0
-    assert made.read_text() == "counted,estimate,lower,upper\npeople,3,3,3\n"
+    assert made.read_text() == "count,lower,upper\n3,3,3\n"
     refused = run_here("count", table, "--user", "who", *SURE, "--output", tmp_path / "count.parquet")
     assert refused.returncode == 2
     assert "'.csv'" in refused.stderr
@@ -192,10 +192,12 @@ def test_histogram(table, tmp_path, people):
             "histogram", table, "--column", column, "--universe", universe, *people, *SURE, "--format", "csv"
         )
         assert done.returncode == 0, done.stderr
-        found = {row["item"]: int(row["count"]) for row in csv.DictReader(io.StringIO(done.stdout))}
+        found = {row[column]: int(row["count"]) for row in csv.DictReader(io.StringIO(done.stdout))}
         if people and column == "n":
             expected = {"0": 0, "1": 1, "2": 1}  # of a the first
         assert found == expected
+        in_order = ["q", "zz", "r"] if column == "what" else ["0", "1", "2"]
+        assert list(found) == in_order
 
 
 def test_a_table_for_people_and_a_charge_that_is_not_made_twice(table, tmp_path):

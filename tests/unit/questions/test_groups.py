@@ -36,7 +36,7 @@ def test_spans_of_time_and_several_columns():
         (datetime.date(2026, 1, 2), "de", 20),
         (datetime.date(2026, 1, 2), "fr", 20),
     ]
-    assert found.to_pandas().columns.tolist() == ["day", "land", "value", "lower", "upper"]
+    assert found.to_pandas().columns.tolist() == ["day", "land", "count", "lower", "upper"]
 
 
 def test_people_by_group():
@@ -59,7 +59,7 @@ def test_an_answer_goes_through_json_and_a_ledger(tmp_path):
     assert again == found
     assert again.payment == "replayed"
     assert dc.GroupRelease.from_json(found.to_json()) == found
-    assert found.to_csv().splitlines()[0] == "day,value,lower,upper"
+    assert found.to_csv().splitlines()[0] == "day,count,lower,upper"
     assert "2026-01-01" in repr(found)
     assert "<table>" in found._repr_html_()
     assert found.plot() is not None
@@ -87,7 +87,7 @@ def test_visitors_per_day_is_one_command(tmp_path):
     asked = ("count", table, "--user", "ip", "--every", "1d", "--time", "ts", "--epsilon", 4, "--delta", 1e-6)
     assert run_here(*asked, "--output", output, "--plot", tmp_path / "days.png").returncode == 0
     lines = output.read_text().splitlines()
-    assert lines[0] == "ts,value,lower,upper"
+    assert lines[0] == "ts,count,lower,upper"
     assert [line.split(",")[0] for line in lines[1:]] == ["2026-01-01", "2026-01-02"]
     assert (tmp_path / "days.png").stat().st_size > 1000
     assert run_here(*asked, "--output", tmp_path / "days.parquet").returncode == 0

@@ -245,7 +245,7 @@ def test_answers_are_found_by_title_and_place():
     assert not found.is_private
     assert "NOT PRIVATE" in found.to_html()
     assert set(found.to_csv()) == {"1-pages", "2-by-day", "3-people", "4-sizes"}
-    assert found.to_csv()["3-people"].startswith("counted,estimate,lower,upper\npeople,")
+    assert found.to_csv()["3-people"].startswith("count,lower,upper\n")
     for title in QUESTIONS:
         assert title in found.to_table()
         assert title in found._repr_html_()

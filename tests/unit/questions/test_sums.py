@@ -148,8 +148,9 @@ def test_the_commands(tmp_path):
     for kind, true in (("sum", 4500), ("mean", 4.5), ("variance", 8.25)):
         done = run_here(kind, *asked, "--format", "csv", "--quiet")
         assert done.returncode == 0, done.stderr
-        name, value, lower, upper = done.stdout.splitlines()[1].split(",")
-        assert name == kind
+        named, numbers = done.stdout.splitlines()
+        assert named == f"{kind},lower,upper"
+        value, lower, upper = numbers.split(",")
         assert float(lower) <= float(value) <= float(upper)
         assert abs(float(value) - true) < 0.01 * true
     assert "quantiles" in run_here("mean", table, "--column", "v", "--epsilon", 1).stderr

@@ -345,7 +345,8 @@ def test_pictures_in_given_axes_and_of_an_empty_release():
     figures = pytest.importorskip("matplotlib.figure")
     axes = figures.Figure().add_subplot()
     assert made().plot(ax=axes) is axes.figure
-    assert "number of people" in made(counted="people").plot().axes[0].get_xlabel()
+    assert "number of people" in made(counted="people").plot().get_supxlabel()
+    assert "number of people" in made(counted="people").plot(ax=axes).axes[0].get_xlabel()
     empty = made((), ()).plot().axes[0]
     assert [text.get_text() for text in empty.texts] == ["No item passed the threshold."]
     with pytest.raises(dc.ParameterError, match="bars"):
@@ -368,3 +369,31 @@ def test_a_picture_over_time_has_gaps_where_nothing_is_published(tmp_path):
             plot_over_time(bad)
     with pytest.raises(dc.ParameterError, match="times"):
         plot_over_time(ticks, times=[1])
+
+
+def test_labels_are_inside_of_the_picture():
+    pytest.importorskip("matplotlib")
+    from matplotlib.text import Text
+
+    wide = ["W" * 39 + str(n) for n in range(10)]
+    table = {"page": wide * 30, "land": (["Deutschland und die Schweiz", "fr", "it"] * 100)[:300]}
+    sure = dc.Budget(50.0, 1e-3)
+    pictures = [
+        dc.top_k(table, 10, sure, column="page").plot(),
+        dc.top_k(table, 10, sure, column="page").plot(kind="lines"),
+        dc.top_k(table, 3, sure, column="page", by="land").plot(),
+        dc.top_k(table, 3, sure, column=["page", "land"]).plot(),
+        dc.count(table, sure, by="page").plot(),
+        dc.count(table, dc.Budget(0.001, 1e-9), by="page").plot(),
+        dc.top_k(table, 3, dc.Budget(0.001, 1e-9), column="page").plot(),
+    ]
+    for figure in pictures:
+        figure.canvas.draw()
+        renderer = figure.canvas.get_renderer()
+        texts = [text for text in figure.findobj(Text) if re.search("[A-Za-z]", text.get_text())]
+        assert texts
+        for text in texts:
+            ends = text.get_window_extent(renderer)
+            assert min(ends.x0, ends.y0) >= -1
+            assert ends.x1 <= figure.bbox.width + 1
+            assert ends.y1 <= figure.bbox.height + 1
