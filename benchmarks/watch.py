@@ -30,7 +30,7 @@ BUDGET = dc.Budget(400.0, 1e-2)  # whose noise is 0, so that every row can be ac
 
 def speed(arguments: argparse.Namespace) -> None:
     """Rows a second of the reader alone, and of the whole command with ticks of a tenth of the rows."""
-    from discreet.events.growing import Growing
+    from discreet.events.live_input import LiveInput
 
     for name, line, options in (
         ("text", "item {1}\n", {}),
@@ -46,7 +46,7 @@ def speed(arguments: argparse.Namespace) -> None:
             path.write_text(header + text)
 
             def read(path: Path = path, options: dict[str, str] = options, count: int = count) -> None:
-                reader = Growing(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
+                reader = LiveInput(str(path), None, options.get("column"), options.get("time_column"), needs_items=True)
                 reader.open(0)
                 assert sum(len(batch) for batch in reader.available()) == count
                 reader.close()

@@ -35,8 +35,6 @@ from discreet.privacy.calibration.zcdp import zcdp_epsilon
 from discreet.privacy.checks import probability, whole_number
 from discreet_audit.statistical import Scores, best_cut, epsilon_lower_bound
 
-__all__ = ["Canaries", "CanaryReport", "canaries", "command_pipeline", "table_of_csv"]
-
 DELTA_OF_RHO = 1e-6
 """Where rho is claimed, epsilon is what it converts to at this delta."""
 _FEWEST_GUESSES = 8

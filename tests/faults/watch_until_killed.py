@@ -14,7 +14,7 @@ from pathlib import Path
 
 import discreet as dc
 from discreet.continual import HeavyHitters
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.privacy.accounting import Charge, fits
 from discreet.privacy.ledger import Ledger
 from discreet.storage import locked
@@ -42,7 +42,7 @@ def kill_after(lines: int) -> None:
 
 def child(folder: Path, ledger: str, horizon: int) -> None:
     out = os.open(folder / "out.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    reader = Growing(str(folder / "rows.txt"), "text", None, None, needs_items=True)
+    reader = LiveInput(str(folder / "rows.txt"), "text", None, None, needs_items=True)
     payer = Ledger(ledger).account("rows")
     with locked(folder / "state") as kept:
         watcher = Watcher.open(kept, TopItems(horizon, 16), BUDGET, payer, reader, Rule(rows=10))

@@ -16,7 +16,7 @@ import pytest
 from tests.stores import free_port, wait_for
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.events.queues import Queued, topic_of
 
 pytestmark = pytest.mark.hosts
@@ -127,7 +127,7 @@ def _read(reader, seconds=20, until=None):
 def test_every_message_is_a_row(queue, name):
     url = queue.topic(name)
     queue.send(name, [*_rows(range(50)), b"no json", b'{"page": "/a\\nb",\n "n": 1}', b"", b"\xff\xfe"])
-    reader = Growing(url, None, "page", None, needs_items=True)
+    reader = LiveInput(url, None, "page", None, needs_items=True)
     reader.open(0)
     found = _read(reader)
     assert sorted(found) == sorted([*(f"/p{n % 3}" for n in range(50)), "/a\nb"])
@@ -194,7 +194,7 @@ def test_what_is_no_topic_is_refused(url):
         topic_of(url)
     assert "secret" not in str(refused.value)
     with pytest.raises(ParameterError, match="messages of a queue must be"):
-        Growing("kafka://h/x", "csv", "page", None, needs_items=True)
+        LiveInput("kafka://h/x", "csv", "page", None, needs_items=True)
 
 
 def _watch(url, state, *more, kill_after=None):
@@ -254,7 +254,7 @@ def test_a_rebalance_and_a_commit_of_others_change_nothing(name):
     url = kafka.topic(name)
     group = {"bootstrap.servers": kafka._servers, "group.id": "discreet", "auto.offset.reset": "earliest"}
     group |= {"session.timeout.ms": 6000, "log_level": 0}
-    reader = Growing(url, None, "page", None, needs_items=True)
+    reader = LiveInput(url, None, "page", None, needs_items=True)
     reader.open(0)
     found, sent = [], 0
     for _ in range(3):
@@ -274,7 +274,7 @@ def test_a_rebalance_and_a_commit_of_others_change_nothing(name):
     assert len(_read(reader, seconds=2, until=1)) == 0
     reader.close()
     assert sorted(found) == sorted(f"/p{n % 3}" for n in range(sent))
-    again = Growing(url, None, "page", None, needs_items=True)  # from the beginning, whatever was committed
+    again = LiveInput(url, None, "page", None, needs_items=True)  # from the beginning, whatever was committed
     again.open(0)
     assert len(_read(again, until=sent)) == sent
     again.close()
@@ -347,7 +347,7 @@ def test_a_server_that_is_killed_and_comes_back(name, tmp_path):
     try:
         url = server.topic(name)
         server.send(name, _rows(range(100)))
-        reader = Growing(url, None, "page", None, needs_items=True)
+        reader = LiveInput(url, None, "page", None, needs_items=True)
         reader.open(0)
         assert len(_read(reader, until=100)) == 100
         server.stop()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -227,19 +225,6 @@ def test_the_next_head_is_found_wherever_pieces_end(monkeypatch: pytest.MonkeyPa
     for before in range(70):
         data = b"\xff\xfe" * (before // 2) + b"\xff" * (before % 2) + head
         assert spools._next_head(io.BytesIO(data), 0, len(data)) == before
-
-
-def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    old = b""
-    for number in range(2):
-        payload = packed(record(number))[16:]
-        old += struct.pack("<II", len(payload), zlib.crc32(payload)) + payload
-    (tmp_path / "0000000001.spool").write_bytes(old)
-    made = EventSpool(tmp_path)
-    made.append(1, [packed(record(2))])
-    assert found_in(made) == [record(number) for number in range(3)]
-    assert made.damaged == 0
-    made.close()
 
 
 @pytest.mark.parametrize("while_running", [True, False])

@@ -25,8 +25,6 @@ from discreet.cli.output import drop_standard_output, note
 from discreet.errors import nearest
 from discreet.storage import NO_ROOM, AtomicFile
 
-__all__ = ["app", "main"]
-
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
 usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be read; 5 a ledger or a state is in use,
 or a disk is full: try again; 6 the charge id or the account stands for something else: trying again does not help; 130

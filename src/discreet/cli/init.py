@@ -15,8 +15,6 @@ from discreet.cli.options import Argument, choice, option, takes
 from discreet.cli.output import note, table_width
 from discreet.errors import DataError, ParameterError, nearest
 
-__all__ = ["init"]
-
 _ASKED = {
     "top": "the most frequent values of a column",
     "count": "how many there are",

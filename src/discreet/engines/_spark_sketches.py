@@ -19,7 +19,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 
 from discreet.central import Mechanism, Summed, UserSketch
-from discreet.central.prepared import Prepared, counters_cost_no_noise
+from discreet.central.preparation import Prepared, counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_jobs import collected, parallelism, raise_problem, secret_key, tree
 from discreet.engines._spark_plans import SparkPlan, choose_plan, spark_plans

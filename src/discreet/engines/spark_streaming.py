@@ -28,8 +28,6 @@ except ImportError as error:
         "discreet.engines.spark_streaming needs PySpark 4; install it with pip install 'discreet[spark]'"
     ) from error
 
-__all__ = ["Ticks"]
-
 FAMILY = 160
 _NAMES = (
     *("horizon", "capacity", "window", "mechanism", "base", "max_items_per_event", "k", "limit"),

@@ -14,24 +14,6 @@ from discreet.events.items import item_of_bytes
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "UNCOMPUTED",
-    "all_utf8",
-    "amounts_of",
-    "broken_input",
-    "check_amounts",
-    "check_names",
-    "checked",
-    "choose",
-    "is_amount",
-    "is_utf8",
-    "kind_of",
-    "readable",
-    "unreadable",
-    "without_null_elements",
-    "without_views",
-]
-
 UNCOMPUTED = "a row for which the query cannot be computed (try_cast turns what is not a number into null)"
 
 

@@ -43,8 +43,6 @@ _BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row a
 
 _TABLES = ("parquet", "arrow", "table")  # formats with a schema; the others are text
 
-__all__ = ["FORMATS", "FileRows", "Files", "column_names"]
-
 
 class Files(Events):
     """The rows of files, patterns and standard input ("-"), one file after the other.

@@ -20,38 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from discreet._native import BadItems, CheckedBatch, MadeColumn
 from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.values import Item
+from discreet.events.values import Item as Item
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "DEFAULT_MAX_KEY_BYTES",
-    "Item",
-    "arrow_chunks",
-    "bad_items_rule",
-    "categories_of",
-    "is_arrow",
-    "is_polars_objects",
-    "is_several",
-    "item_of",
-    "item_of_bytes",
-    "library",
-    "listed",
-    "objects_of",
-    "of_numpy",
-    "plain_array",
-    "prepare_column",
-    "prepare_lists",
-    "read",
-    "refuse_elsewhere",
-    "refuse_no_column",
-    "refuse_single",
-    "row_items",
-    "skip_nulls",
-    "values_of",
-    "without_bad",
-]
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
-from discreet.central.prepared import (
+from discreet.central.preparation import (
     Prepared,
     choose_capacity,
     counters_cost_no_noise,

@@ -53,7 +53,7 @@ class Histogram(Question):
             )
 
     def way(self, data: Data, budget: Budget) -> Way:
-        from discreet.central.prepared import Prepared
+        from discreet.central.preparation import Prepared
         from discreet.central.universe_histogram import UniverseHistogram
 
         data.refuse_strict(self)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.central.prepared import prepare_people
+from discreet.central.preparation import prepare_people
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, probability, whole_number
 from discreet.releases.error_model import Noise

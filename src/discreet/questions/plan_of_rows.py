@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.central import Mechanism, Offset, Stability
-from discreet.central.prepared import choose_capacity, frequency_published, summary_errors
+from discreet.central.preparation import choose_capacity, frequency_published, summary_errors
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget

@@ -28,7 +28,7 @@ from discreet.questions.words import (
 )
 
 if TYPE_CHECKING:
-    from discreet.central.prepared import Prepared
+    from discreet.central.preparation import Prepared
     from discreet.events.times import Every, Pairing
     from discreet.noise import RandomSource
     from discreet.privacy.accounting import Charge

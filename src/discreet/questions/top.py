@@ -231,7 +231,7 @@ class Top(Question):
         return question._of_people(data, budget) if question.people else question._of_rows(data, budget)
 
     def _of_people(self, data: Data, budget: Budget) -> Way:
-        from discreet.central.prepared import prepare_people
+        from discreet.central.preparation import prepare_people
         from discreet.engines.exact_people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
 

@@ -25,10 +25,8 @@ import msgspec
 from discreet.service.folder import make_folder, sync_folder
 
 _to_disk = getattr(os, "fdatasync", os.fsync)
-# In no text, since no UTF-8 has these bytes; nor the length that records of earlier versions began with.
-_MARK = b"\xff\xfe\xf5\xff"
+_MARK = b"\xff\xfe\xf5\xff"  # in no text, since no UTF-8 has these bytes
 _HEAD = struct.Struct("<4sIII")  # the mark, length and CRC-32 of the payload, CRC-32 of the three
-_OLD_HEAD = struct.Struct("<II")  # of earlier versions: length and CRC-32 of the payload
 _PIECE = 2**20  # bytes that are searched at once
 MAX_RECORD = 2**31 - 1
 
@@ -54,26 +52,12 @@ def packed(record: Record) -> bytes:
     return head + struct.pack("<I", zlib.crc32(head)) + payload
 
 
-class _Head(NamedTuple):
-    size: int
-    length: int  # of the payload
-    crc: int
-
-
-def _head(data: bytes) -> _Head | None:
-    """The head that these bytes begin with; None if it does not have its sum."""
+def _head(data: bytes) -> tuple[int, int] | None:
+    """(length, CRC-32) of the payload after the head that these bytes begin with; None if it does not have its sum."""
     if len(data) < _HEAD.size or not data.startswith(_MARK):
         return None
     _, length, crc, own = _HEAD.unpack_from(data)
-    return _Head(_HEAD.size, length, crc) if zlib.crc32(data[: _HEAD.size - 4]) == own else None
-
-
-def _old_head(data: bytes, left: int) -> _Head | None:
-    """The same of earlier versions, which had no sum of it: what is possible, if this many bytes are left."""
-    if len(data) < _OLD_HEAD.size or data.startswith(_MARK):
-        return None
-    length, crc = _OLD_HEAD.unpack_from(data)
-    return _Head(_OLD_HEAD.size, length, crc) if _OLD_HEAD.size + length <= left else None
+    return (length, crc) if zlib.crc32(data[: _HEAD.size - 4]) == own else None
 
 
 def _walk(file: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes | None, int]]:
@@ -83,22 +67,15 @@ def _walk(file: BinaryIO, at: int, end: int) -> Iterator[tuple[bytes | None, int
         data = file.read(min(_HEAD.size, end - at))
         head = _head(data)
         if head is not None:
-            if at + head.size + head.length > end:
+            length, crc = head
+            if at + _HEAD.size + length > end:
                 return
-            payload = file.read(head.length)
-            at += head.size + head.length
-            yield (payload if zlib.crc32(payload) == head.crc else None), at
+            payload = file.read(length)
+            at += _HEAD.size + length
+            yield (payload if zlib.crc32(payload) == crc else None), at
             continue
         if len(data) == end - at < _HEAD.size and data[: len(_MARK)] == _MARK[: len(data)]:
             return
-        old = _old_head(data, end - at)
-        if old is not None:
-            file.seek(at + old.size)
-            payload = file.read(old.length)
-            if zlib.crc32(payload) == old.crc:
-                at += old.size + old.length
-                yield payload, at
-                continue
         at = _next_head(file, at + 1, end)
         yield None, at
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from discreet import continual
 from discreet.continual._base import MOST_REMEMBERED
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.privacy import Estimate, Guarantee, User
 from discreet.privacy.checks import whole_number
 from discreet.summaries.memory import COUNTERS
@@ -212,7 +212,7 @@ def reader_of(
     dialect: Dialect | None,
     remark: Callable[[str], None],
     encoding: str | None = None,
-) -> Growing:
+) -> LiveInput:
     """The rows of a growing input that it is about."""
     query: Any = None
     if live.where is not None:
@@ -222,7 +222,7 @@ def reader_of(
     if live.lookup is not None:
         query = live.lookup.as_texts().over(query)
     item = live.user if live.distinct else None if live.total else live.column
-    return Growing(
+    return LiveInput(
         file,
         format,
         item,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.events.backlog import Spool
-from discreet.events.growing import Batch
+from discreet.events.live_input import Batch
 from discreet.events.times import YEAR_1, seconds_of
 from discreet.privacy.spans import Calendar
 from discreet.watch.timetable import Days, Timetable

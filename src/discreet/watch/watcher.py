@@ -27,7 +27,7 @@ from discreet.watch.ticks import Add, End, Rule, Ticker
 from discreet.watch.timetable import RunSpan
 
 if TYPE_CHECKING:
-    from discreet.events.growing import Growing
+    from discreet.events.live_input import LiveInput
     from discreet.privacy import Budget, Guarantee
     from discreet.privacy.ledger import Account
 
@@ -41,7 +41,7 @@ def watching(
     task: Task,
     budget: Budget,
     payer: Account | None,
-    reader: Growing,
+    reader: LiveInput,
     rule: Rule,
     *,
     restored: bool = False,
@@ -66,7 +66,7 @@ class Watcher:
     run: Run
     begun: Callable[[RunSpan], Run]  # a new run, where every span of the calendar has one
     settings: dict[str, Any]
-    reader: Growing
+    reader: LiveInput
     ticker: Ticker
     span: int | None = None  # which of them the run is for; None before the first
     input: Any = None  # what the reader needs to go on, beside the position
@@ -86,7 +86,7 @@ class Watcher:
         task: Task,
         budget: Budget,
         payer: Account | None,
-        reader: Growing,
+        reader: LiveInput,
         rule: Rule,
         restored: bool = False,
     ) -> Watcher:
@@ -250,15 +250,13 @@ class Watcher:
 
 
 def read_state(kept: StateFile) -> tuple[dict[str, Any], bytes]:
-    """The header and the mechanism's state. Version 1 had no envelope: the length, the header, the mechanism."""
-    data = kept.read()
-    sealed = data.startswith(MAGIC)
-    if sealed:
+    """The header and the mechanism's state."""
+    data, length, header = kept.read(), 0, None
+    if data.startswith(MAGIC):
         data = open_state(data, FAMILY, 2)[1]
-    length = int.from_bytes(data[:8], "little")
-    header = None
-    with suppress(ValueError, RecursionError):
-        header = json.loads(data[8 : 8 + length])
-    if not isinstance(header, dict) or not (sealed or header.get("version") == 1):
+        length = int.from_bytes(data[:8], "little")
+        with suppress(ValueError, RecursionError):
+            header = json.loads(data[8 : 8 + length])
+    if not isinstance(header, dict):
         raise CorruptStateError(f"{str(kept.path)!r} is not the state of a watch that this version can read")
     return header, data[8 + length :]

@@ -18,7 +18,7 @@ from tests.reference.streams import open_stream
 import discreet as dc
 from discreet.engines import sql
 from discreet.events import row_query
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.events.row_query import of_arrays
 from discreet.events.text import Dialect
 
@@ -612,7 +612,7 @@ def test_the_only_column_beside_the_others(tmp_path):
 def test_inputs_that_grow(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("url,status,when\n/a,404,1000\n/b,200,1001\n/c,x,1002\n/d,404,1003\n")
-    rows = Growing(str(path), None, "url", "when", needs_items=True, query=sql.where("status = 404"))
+    rows = LiveInput(str(path), None, "url", "when", needs_items=True, query=sql.where("status = 404"))
     rows.open(0)
     batches = [*rows.available(), *rows.rest()]
     rows.close()

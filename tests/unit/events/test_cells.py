@@ -16,7 +16,7 @@ from tests.reference.streams import columns_of, open_stream
 
 import discreet as dc
 from discreet import _native
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.events.text import Delimited, Dialect
 
 
@@ -103,7 +103,7 @@ def test_cells_are_for_csv_and_tsv(tmp_path):
         with pytest.raises(dc.ParameterError, match="csv and tsv"):
             read(path, "1", dialect=Dialect(header=False))
     with pytest.raises(dc.ParameterError, match="csv and tsv"):
-        Growing(str(tmp_path / "log.jsonl"), None, "1", None, True, dialect=Dialect(";"))
+        LiveInput(str(tmp_path / "log.jsonl"), None, "1", None, True, dialect=Dialect(";"))
 
 
 @settings(max_examples=150, deadline=None)
@@ -123,7 +123,7 @@ def test_what_a_csv_library_writes_is_read_as_it_was(rows, delimiter, quote):
 def test_inputs_that_grow_have_the_same_cells(tmp_path):
     path, dialect = tmp_path / "log.txt", Dialect(";", "'", header=False)
     path.write_text("1;'a\nb'\n2\n3;c;d\n4;e")
-    rows = Growing(str(path), None, "2", None, needs_items=True, user_column="1", dialect=dialect)
+    rows = LiveInput(str(path), None, "2", None, needs_items=True, user_column="1", dialect=dialect)
     rows.open(0)
     found = [row for batch in [*rows.available(), *rows.rest()] for row in batch.values.to_pylist()]
     rows.close()
@@ -253,7 +253,7 @@ def test_utf_16_is_read_by_its_mark(tmp_path, name, mark):
     path.write_bytes(mark + text.encode(name)[:-1])
     with pytest.raises(dc.DataError, match="middle of a character"):
         read(path, "what")
-    rows = Growing(str(path), None, "what", None, needs_items=True)
+    rows = LiveInput(str(path), None, "what", None, needs_items=True)
     rows.open(0)
     with pytest.raises(dc.DataError, match="UTF-16"):
         list(rows.available())

@@ -9,8 +9,8 @@ from tests.reference.streams import open_stream
 
 import discreet as dc
 from discreet.events.ahead import in_order
-from discreet.events.growing import Growing
 from discreet.events.inputs import format_named
+from discreet.events.live_input import LiveInput
 
 LONG = b"w" * 4096
 # Records; every file has them in another order. What is wrong with some of them is what both must agree on.
@@ -65,7 +65,7 @@ def whole(path, **options):
 def growing(path, data, column, pieces, **options):
     """What `watch` reads of a file that is written in so many pieces."""
     path.write_bytes(b"")
-    rows, items = Growing(str(path), None, column, None, needs_items=True, **options), []
+    rows, items = LiveInput(str(path), None, column, None, needs_items=True, **options), []
     rows.open(0)
     with closing(rows), path.open("ab") as file:
         for i in range(pieces):
@@ -169,15 +169,15 @@ def test_blank_lines_of_text_are_items_of_a_file_and_no_events_of_a_stream(tmp_p
 )
 def test_a_name_says_the_same_of_a_stream_as_of_a_file(name, format):
     column = None if format == "text" else "query"
-    assert Growing(name, None, column, None, needs_items=True).format == format
+    assert LiveInput(name, None, column, None, needs_items=True).format == format
     assert format_named(name)[0] in (format, None)
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.zst", "a.parquet", "a.feather", "a.zip", "a.xlsx"])
 def test_what_does_not_grow_by_lines_is_not_followed(name):
     with pytest.raises(dc.ParameterError):
-        Growing(name, None, None, None, needs_items=True)
-    assert Growing(name, "text", None, None, needs_items=True).format == "text"
+        LiveInput(name, None, None, None, needs_items=True)
+    assert LiveInput(name, "text", None, None, needs_items=True).format == "text"
 
 
 def test_what_is_published_has_one_type_whatever_a_row_is(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.events.text import LOG_COLUMNS, ROW, WebLog
 
 LINE = (
@@ -168,7 +168,7 @@ def test_files_and_inputs_that_grow_give_the_same(tmp_path, end):
     assert found == ["/a%20b?q=1", *good, "/a%20b?q=1"]
     assert stream.bad_rows == 1 + sum(expected is None for expected in ODD.values()) + 1
     assert stream.first_bad_row.startswith("line 3: ")
-    rows = Growing(str(path), "combined", "path", "time", needs_items=True, user_column="ip")
+    rows = LiveInput(str(path), "combined", "path", "time", needs_items=True, user_column="ip")
     rows.open(0)
     batches = [*rows.available(), *rows.rest()]
     rows.close()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.growing import Batch
+from discreet.events.live_input import Batch
 from discreet.questions.live_question import LiveQuestion
 from discreet.watch.ticks import Add, Rule, Ticker, duration, ticks_in
 

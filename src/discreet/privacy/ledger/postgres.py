@@ -39,8 +39,6 @@ except ImportError as _error:
         "a PostgreSQL ledger needs psycopg; install it with pip install 'discreet[postgres]'"
     ) from _error
 
-__all__ = ["PostgresStore"]
-
 _VERSION = "a ledger of discreet, version 2"  # the schema's comment
 _FIRST = 0x64637472  # anyone who makes the tables locks this number
 _WAIT = 0.2  # seconds, between two attempts to reach a server that was lost

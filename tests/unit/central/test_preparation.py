@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import Offset
-from discreet.central.prepared import frequency_published, summary_errors
+from discreet.central.preparation import frequency_published, summary_errors
 from discreet_audit.exact import ScriptedSource
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.growing import Growing
+from discreet.events.live_input import LiveInput
 from discreet.events.text import Delimited
 from discreet.events.times import seconds_of, seconds_of_column
 
@@ -18,7 +18,7 @@ from discreet.events.times import seconds_of, seconds_of_column
 def read(path, text, column=None, time_column=None, needs_items=True, pieces=1, **options):
     """(item, time, end) of every row; `pieces` writes the file in so many steps, with a look at it after each."""
     path.write_bytes(b"")
-    rows = Growing(str(path), None, column, time_column, needs_items, **options)
+    rows = LiveInput(str(path), None, column, time_column, needs_items, **options)
     rows.open(0)
     found = []
     with closing(rows), path.open("ab") as file:
@@ -81,7 +81,7 @@ def test_items_of_json_lines_are_text_whatever_they_are_written_as(tmp_path):
 def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"a,b\n1,2\nsecret,2,3\n5,6\n")
-    rows = Growing(str(path), None, "a", None, needs_items=True, skip_bad=False)
+    rows = LiveInput(str(path), None, "a", None, needs_items=True, skip_bad=False)
     rows.open(0)
     with closing(rows):
         batches = rows.available()
@@ -106,7 +106,7 @@ def test_the_rows_before_a_damaged_one_are_handed_out(tmp_path):
 def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"t,a\n1,x\n2,y\nnever,z\n4,z\n")
-    rows = Growing(str(path), None, "a", "t", needs_items=True, skip_bad=False)
+    rows = LiveInput(str(path), None, "a", "t", needs_items=True, skip_bad=False)
     rows.open(0)
     with closing(rows):
         batches = rows.available()
@@ -129,7 +129,7 @@ def test_the_rows_before_a_bad_time_are_handed_out(tmp_path):
 def test_blank_rows_keep_their_places(tmp_path, name, text, column):
     path = tmp_path / name
     path.write_bytes(text)
-    rows = Growing(str(path), None, column, None, needs_items=True, keep_blank=True)
+    rows = LiveInput(str(path), None, column, None, needs_items=True, keep_blank=True)
     rows.open(0)
     with closing(rows):
         (batch,) = rows.available()
@@ -149,7 +149,7 @@ def test_going_on_from_a_position(tmp_path, before):
     path = tmp_path / "rows.csv"
     path.write_bytes(before + b"a,b\n1,2\n3,4\n5,6\n")
     for position, expected in ((0, ["1", "3", "5"]), (len(before) + 12, ["5"])):
-        rows = Growing(str(path), None, "a", None, needs_items=True)
+        rows = LiveInput(str(path), None, "a", None, needs_items=True)
         rows.open(position)
         with closing(rows):
             batch = next(rows.available())
@@ -165,7 +165,7 @@ def test_positions_are_those_of_the_input_in_any_encoding(tmp_path, pieces):
     found = read(tmp_path / "rows.csv", text, "größe", pieces=pieces, encoding="cp1252")
     assert found == [(item, None, ends[row]) for item, row in (("ü", 1), ("a", 2), ("ß\u20ac", 3), ("y", 5))]
     with pytest.raises(dc.ParameterError, match="UTF-16"):
-        Growing("rows.csv", None, "a", None, needs_items=True, encoding="utf-16")
+        LiveInput("rows.csv", None, "a", None, needs_items=True, encoding="utf-16")
 
 
 @pytest.mark.parametrize(
@@ -257,27 +257,27 @@ def test_users_beside_items_and_times(tmp_path, suffix):
     else:
         lines = [json.dumps(dict(zip(("who", "what", "when"), row, strict=True))) for row in rows]
     path.write_text("\n".join(lines) + "\n")
-    reader = Growing(str(path), None, "what", "when", needs_items=True, user_column="who")
+    reader = LiveInput(str(path), None, "what", "when", needs_items=True, user_column="who")
     reader.open(0)
     with closing(reader):
         (batch,) = reader.available()
     assert batch.values.to_pydict() == {"item": ["a", "e"], "user": ["u1", "u1"]}
     assert batch.times.tolist() == [5, 9]
-    alone = Growing(str(path), None, None, "when", needs_items=False, user_column="who")
+    alone = LiveInput(str(path), None, None, "when", needs_items=False, user_column="who")
     alone.open(0)
     with closing(alone):
         (batch,) = alone.available()
     assert batch.values.to_pydict() == {"user": ["u1", "u2", "u1"]}
     for names in (("who", "when"), ("what", "who")):
         with pytest.raises(dc.ParameterError, match="different columns"):
-            Growing(str(path), None, *names, needs_items=True, user_column="who")
+            LiveInput(str(path), None, *names, needs_items=True, user_column="who")
 
 
 @pytest.mark.parametrize("when", ["true", "[5]", "{}", '""', "null", "NaN"])
 def test_times_of_json_that_are_none(tmp_path, when):
     path = tmp_path / "rows.jsonl"
     path.write_text(f'{{"when": 5, "what": "a"}}\n{{"when": {when}, "what": "b"}}\n{{"when": "6", "what": "c"}}\n')
-    rows = Growing(str(path), None, "what", "when", needs_items=True)
+    rows = LiveInput(str(path), None, "what", "when", needs_items=True)
     rows.open(0)
     with closing(rows):
         (batch,) = rows.available()

@@ -87,7 +87,7 @@ class Batch:
         )
 
 
-class Growing:
+class LiveInput:
     """Complete rows of a growing input, from a position on: those of `discreet.events.text`, and of these the events.
 
     Items are text; a whole number in JSON is its digits, so that what is published has one type whatever the rows are.
