@@ -125,6 +125,8 @@ class StreamDefinition(BaseModel):
     open: bool = False  # anyone who reaches the service may send, without a token
     universe: tuple[str, ...] | None = None  # all items that can occur, known in advance
     capacity: int | None = Field(default=None, ge=16, le=2**20)  # counters of a sketch instead of one for each item
+    mechanism: str | None = None  # which of `LiveQuestion`; None for the best
+    switches: int | None = None  # how often the top k may be chosen anew with mechanism "sparse"
     where: dict[str, str] = Field(default_factory=dict, max_length=8)
     lookup: str | None = Field(default=None, min_length=1)  # the file of a public table, whose columns events have, too
     on: str | None = Field(default=None, min_length=1, max_length=200)  # the field that says which of its rows
@@ -180,11 +182,11 @@ class StreamDefinition(BaseModel):
         if self.delta and (self.trust == "pan" or self.kind == "survey"):
             raise ValueError("this kind of stream has no delta; leave it out")
         self._fits_lookup()
-        getattr(self, f"_fits_{self.kind}", lambda: None)()
         try:
             _ = self.live
         except WordError as error:
             raise ValueError(error.spelled(lambda word: _KINDS.get(word, word))) from None
+        getattr(self, f"_fits_{self.kind}", lambda: None)()
         public = () if self.table is None else self.table.columns
         if self.sites and not {self.column, self.on} <= {None, *PLAUSIBLE_FIELDS, *public}:
             raise ValueError(f"events of a site can only have the fields {', '.join(PLAUSIBLE_FIELDS)}")
@@ -232,7 +234,8 @@ class StreamDefinition(BaseModel):
             raise ValueError("lookup must have texts of at most 1000 bytes")
 
     def _fits_top(self) -> None:
-        if (self.user is None and not self.sets) != (self.max_items is None):
+        chooses = self.live is not None and self.live.chooses  # then any number of items of a set count
+        if (self.user is None and (chooses or not self.sets)) != (self.max_items is None):
             raise ValueError("max_items needs user or sets: it limits the items of one person, or of one event")
         if self.sets and (self.sites or self.column in self.where):
             raise ValueError("sets are lists in their own field; they cannot be combined with sites or used in where")
@@ -264,6 +267,9 @@ class StreamDefinition(BaseModel):
             return None
         words: dict[str, Any] = {"column": self.column, "user": self.user, "max_items": self.max_items}
         words |= {"universe": self.universe, "sets": bool(self.sets), "lookup": self._table, "on": self.on}
+        words |= {"mechanism": self.mechanism, "switches": self.switches}
+        if self.k is not None:
+            words["k"] = self.k
         kinds = {word: self.kind == kind for word, kind in (("total", "count"), ("distinct", "distinct"))}
         return LiveQuestion(**words, **kinds, capacity=self.capacity, tick=f"{self.tick}s", horizon=self.ticks)  # type: ignore[arg-type]
 
@@ -369,12 +375,15 @@ class StreamDefinition(BaseModel):
 
 _KINDS = {"total": 'kind = "count"', "distinct": 'kind = "distinct"'}  # words of `LiveQuestion`, as a stream says them
 _OF_KINDS = {
-    "column", "user", "max_items", "sets", "k", "universe", "capacity", "where", "lookup", "on", "sites", "question",
-    "options", "protocol",
+    "column", "user", "max_items", "sets", "k", "universe", "capacity", "mechanism", "switches", "where", "lookup",
+    "on", "sites", "question", "options", "protocol",
 }  # fmt: skip
 _OF_ROWS = {"where", "sites", "lookup", "on"}
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
-    "top": ({"column", "k"}, {"user", "max_items", "sets", "universe", "capacity", *_OF_ROWS}),
+    "top": (
+        {"column", "k"},
+        {"user", "max_items", "sets", "universe", "capacity", "mechanism", "switches", *_OF_ROWS},
+    ),
     "count": (set(), _OF_ROWS),
     "distinct": ({"user"}, _OF_ROWS),
     "survey": ({"question", "options"}, {"protocol"}),

@@ -117,7 +117,7 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
     release = made.step([], users=[]) if definition.user is not None else made.step([])
     last = definition.ticks
     lines = []
-    if definition.universe is None and definition.capacity is None:
+    if definition.universe is None and definition.capacity is None and release.threshold is not None:
         what = "people" if definition.user is not None else "events"
         lines.append(f"An item is listed from about {release.threshold:,.0f} {what} on.")
     elif definition.capacity is not None:
@@ -125,8 +125,12 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
     if definition.capacity is None:
         model = made.error_model(last).of_at_least(definition.k or 1)
         together = f"for all of up to {definition.k} items that pass" if model.of_published else "for all items at once"
-        reach = math.ceil(model.distances(CONFIDENCE)[1])
-        lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {reach:,} at the last tick.")
+        high, low = model.distances(CONFIDENCE)
+        how = "" if math.isfinite(low) else " too high"
+        reach = math.ceil(low if math.isfinite(low) else high)
+        lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {reach:,}{how} at the last tick.")
+        if math.isinf(low):
+            lines.append("A count lacks what came in stretches of ticks that did not list the item; nothing bounds it.")
     elif made.discovered is not None:
         model = made.error_model(last).of_at_least(definition.k or 1)
         high, low = map(math.ceil, model.distances(CONFIDENCE))

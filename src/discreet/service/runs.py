@@ -24,7 +24,7 @@ from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
 from discreet.storage import open_state, seal_state
-from discreet.watch.tasks import Counts, Run, Task, task_of
+from discreet.watch.tasks import Run, Task, counts_of, task_of
 from discreet.watch.timetable import RunSpan
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def task_for(definition: StreamDefinition, ticks: int) -> Task:
     live = definition.live
     assert live is not None
     if definition.kind == "top" and definition.capacity is None:
-        return Counts(ticks, live.universe, live.items_of_a_person, live.items_of_a_row)
+        return counts_of(live, ticks)
     return task_of(live, ticks)
 
 

@@ -200,8 +200,12 @@ def task_of(live: LiveQuestion, horizon: int | None) -> Task:
         return DistinctPeople(horizon, remember=over)
     if live.user is None and live.universe is None and not live.sets:
         return TopItems(horizon, live.capacity, live.window, live.memory, remember=over)
-    chosen = live.k if live.chooses else None
-    how = (live.mechanism, chosen, live.switches)
+    return counts_of(live, horizon, over)
+
+
+def counts_of(live: LiveQuestion, horizon: int | None, over: int = 0) -> Counts:
+    """The same with a counter for every item, whatever the question is about."""
+    how = (live.mechanism, live.k if live.chooses else None, live.switches)
     return Counts(horizon, live.universe, live.items_of_a_person, live.items_of_a_row, *how, remember=over)
 
 

@@ -79,7 +79,7 @@ def test_the_mechanism_that_is_named_counts(how):
 
 def test_a_stream_and_a_watch_are_the_same_question():
     (stream,) = configuration({"streams": {"s": {**STREAM, "user": "who", "max_items": 3}}}).streams.values()
-    assert stream.live == LiveQuestion(column="q", user="who", max_items=3, tick="3600s", horizon=9)
+    assert stream.live == LiveQuestion(column="q", user="who", max_items=3, k=5, tick="3600s", horizon=9)
     with pytest.raises(dc.ParameterError, match=r"streams\.s: capacity cannot be combined with user"):
         configuration({"streams": {"s": {**STREAM, "user": "who", "max_items": 3, "capacity": 64}}})
 
