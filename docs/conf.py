@@ -39,7 +39,7 @@ _FIELD = re.compile(r"([A-Z][A-Za-z ]{2,20}): (\S.*)")
 
 
 def _plain(line: str) -> str:
-    """Without the marks of reStructuredText, but for code between backticks."""
+    """Without the marks of reStructuredText, except code between backticks."""
     parts = re.split(r"(`+[^`]*`+)", line)
     return "".join(part if part.startswith("`") else re.sub(r"([|*\\]|_(?=\W|$))", r"\\\1", part) for part in parts)
 
