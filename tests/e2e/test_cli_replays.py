@@ -100,10 +100,10 @@ def test_formats_of_a_stored_release(run, discreet, tmp_path):
     assert run(*QUESTIONS["rows"], "-k", 2).returncode == 0
     show = ["ledger", "release", "--ledger", "budgets.sqlite", "--charge-id", "c"]
     rows = list(csv.reader(io.StringIO(discreet(*show, "--format", "csv", cwd=tmp_path).stdout)))
-    assert rows[0] == ["item", "count", "lower", "upper"]
+    assert rows[0] == ["path", "count", "lower", "upper"]
     assert len(rows) == 3  # the two that were published, though more passed the threshold
     assert discreet(*show, "--output", "out.parquet", cwd=tmp_path).returncode == 0
-    assert pq.read_table(tmp_path / "out.parquet").column("item").to_pylist() == [row[0] for row in rows[1:]]
+    assert pq.read_table(tmp_path / "out.parquet").column("path").to_pylist() == [row[0] for row in rows[1:]]
     refused = discreet(*show, "--output", "budgets.sqlite", "--format", "csv", cwd=tmp_path)
     assert refused.returncode == 2
 

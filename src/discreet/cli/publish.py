@@ -194,7 +194,7 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
     kind = kind_of_answer(payload)
     if kind not in ("histogram", "estimate", "quantiles", "groups", "report"):
         raise ParameterError(
-            f"charge {charge.charge_id!r} did not pay for a single release but for a stream, a state or a message. See "
+            f"charge {charge.charge_id!r} paid for a stream, a state or a message, not for a single release. See "
             "what it published with `discreet ledger export`"
         )
     if kind == "estimate":  # its interval was made with the confidence that was asked for

@@ -7,7 +7,7 @@ export const token = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
-/** An answer that is none: `status` is 0 where the service could not be reached. */
+/** A failed request: `status` is 0 where the service could not be reached. */
 export class Refused extends Error {
   constructor(status, detail) {
     super(detail);
