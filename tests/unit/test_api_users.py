@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.events.samples import items_of_users
 from discreet.noise import seeded_source
-from discreet.questions.choose import empty_summary, published_from
+from discreet.questions.choose import prepare_rows, published_from
 
 
 def flat(users, max_items, source=None, nulls="error"):
@@ -113,8 +113,8 @@ def test_people_in_batches_of_lists_and_in_one_column_are_the_same():
 @pytest.mark.parametrize("most", [1, 2, 8, 64])
 def test_lists_of_people_are_counted_by_what_publishes_more(most):
     """Group privacy for few items of a person, the user-level sketch for many: the lower of the two counts decides."""
-    given = 10, dc.Budget(1.0, 1e-6), dc.User(most), None
-    offset, sketch = (published_from(name, *given, 10**6) for name in ("offset", "user"))
-    summary = empty_summary(True, *given, "auto", 10**6, None)
+    given = 10, dc.Budget(1.0, 1e-6), dc.User(most)
+    offset, sketch = (published_from(name, *given, None, 10**6) for name in ("offset", "user"))
+    summary = prepare_rows(True, *given, "auto", length=10**6).mechanism.empty_summary(100)
     assert isinstance(summary, dc.UserMisraGries) == (sketch < offset)
     assert (sketch < offset) == (most > 8)

@@ -153,6 +153,11 @@ class Mechanism(abc.ABC):
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
         return self.error_model.noise_bound(beta)
 
+    def empty_summary(self, max_key_bytes: int) -> Any:
+        """The empty summary that it publishes once rows have filled it, for keys of at most this many bytes."""
+        kind: Any = self.accepts[0]
+        return kind(self.capacity, max_key_bytes=max_key_bytes)  # type: ignore[attr-defined]
+
     def check(self, summary: Any) -> None:
         """Raise `IncompatibleSummaryError` for a summary that the proof does not cover."""
         if not isinstance(summary, self.accepts):

@@ -51,6 +51,9 @@ class ShardedOffset(Mechanism):
         whole_number("shards", self.shards)
         _ = self.of_one_shard
 
+    def empty_summary(self, max_key_bytes: int) -> ShardedMisraGries:
+        return ShardedMisraGries(self.capacity, self.shards, max_key_bytes=max_key_bytes)
+
     @cached_property
     def of_one_shard(self) -> Offset:
         """The mechanism that each shard is released with."""

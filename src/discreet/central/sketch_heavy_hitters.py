@@ -106,6 +106,10 @@ class _SketchHeavyHitters(Mechanism):
         shape = {name: getattr(summary, name) for name in ("width", "depth", "max_key_bytes")}
         return cls(budget, summary.tracked, **{**shape, **options})
 
+    def empty_summary(self, max_key_bytes: int) -> Any:
+        kind: Any = self.accepts[0]
+        return kind(self.width, self.depth, tracked=self.capacity, max_key_bytes=self.max_key_bytes)
+
     @property
     def _epsilons(self) -> tuple[Fraction, Fraction]:
         """What the cells and the length spend; they sum to epsilon exactly."""

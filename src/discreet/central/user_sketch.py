@@ -65,6 +65,10 @@ class UserSketch(CommonNoise):
             return ("every user is one list, in one of the sketches if several were merged",)
         return (f"no user has more than {self.parts_per_user} lists in all the sketches that were merged",)
 
+    def empty_summary(self, max_key_bytes: int) -> UserMisraGries:
+        assert isinstance(self.unit, User)
+        return UserMisraGries(self.capacity, self.unit.limit, oversized="sample", max_key_bytes=max_key_bytes)
+
     def check(self, summary: Any) -> None:
         super().check(summary)
         assert isinstance(self.unit, User)

@@ -17,7 +17,6 @@ from discreet.central.preparation import (
     split_off_total,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.summaries import (
     CountMin,
@@ -83,39 +82,41 @@ def prepare(
     total_share: float | None,
     stream_length: int | None,
     parts_per_user: int | None = None,
-    *,
-    needs_no_length: bool = False,
-    bounded: bool = False,
 ) -> Prepared:
     """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
 
-    Of the summary only what is public is read: its class and its size. It may be empty, and be filled afterwards;
-    `bounded` says that at most m items of a person will reach it.
+    Of the summary only what is public is read: its class and its size.
     """
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if unit is None:
         unit = Event() if made is None else made.unit
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
-    if made is not None and made.unit != unit:
-        raise ParameterError(
-            f"the mechanism protects {made.unit}, but the release asks for {unit}; make the mechanism for that unit"
-        )
-    if made is not None and made.budget != budget:
-        raise ParameterError(
-            f"the mechanism was made for {made.budget}, but the release asks for {budget}; use the same budget for both"
-        )
+    if made is not None:
+        _check_made(made, budget, unit)
     rest, total_noise = budget, None
     if total_share is not None:
         lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
         rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
-    chosen, because, length = choose(summary, rest, mechanism, unit, stream_length, parts_per_user, needs_no_length)
+    chosen, because = choose(summary, rest, mechanism, unit, stream_length, parts_per_user)
     prepared = Prepared(
-        chosen, budget, because, total_share, total_noise, length,
-        bounded=bounded or (getattr(chosen, "parts_per_user", None) == 1 and _bounds_people(summary)),
+        chosen, budget, because, total_share, total_noise, None if chosen is made else stream_length,
+        bounded=getattr(chosen, "parts_per_user", None) == 1 and _bounds_people(summary),
     )  # fmt: skip
     chosen.check(summary)
     return prepared
+
+
+def _check_made(made: Mechanism, budget: Budget, unit: Unit) -> None:
+    """A mechanism that was made before must be for what is asked."""
+    if made.unit != unit:
+        raise ParameterError(
+            f"the mechanism protects {made.unit}, but the release asks for {unit}; make the mechanism for that unit"
+        )
+    if made.budget != budget:
+        raise ParameterError(
+            f"the mechanism was made for {made.budget}, but the release asks for {budget}; use the same budget for both"
+        )
 
 
 def mechanism_told(mechanism: str | Mechanism | type[Mechanism]) -> object:
@@ -142,15 +143,10 @@ def choose(
     unit: Unit,
     stream_length: int | None,
     parts_per_user: int | None = None,
-    needs_no_length: bool = False,
-) -> tuple[Mechanism, str, int | None]:
-    """The mechanism to release a summary with, why, and the public length if it takes one.
-
-    Reads public facts of the summary: its class, capacity, was_merged. With `needs_no_length` a length that the
-    mechanism does not take is left out; otherwise it is refused.
-    """
+) -> tuple[Mechanism, str]:
+    """The mechanism to release a summary with, and why. Reads public facts of it: its class, capacity, was_merged."""
     if isinstance(mechanism, Mechanism):
-        if stream_length is not None and not needs_no_length:
+        if stream_length is not None:
             raise ParameterError(
                 "stream_length cannot be combined with a ready-made mechanism; give it to the mechanism"
             )
@@ -161,19 +157,16 @@ def choose(
         if mechanism.budget != budget:
             # With `total_share` the mechanism gets what is left.
             mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
-        return mechanism, "it was given", None
+        return mechanism, _GIVEN
     if mechanism == "auto":
-        kind, because = _automatic(summary, unit)
+        kind = _automatic(summary, unit)
+        because = _BECAUSE[kind.__name__]
         if budget.delta == 0.0:
-            raise WordError(
-                "finding unknown items needs {delta} > 0; give one, such as 1e-6, or list all items with {universe}"
-            )
+            raise WordError(_NEEDS_DELTA)
     else:
-        kind, because = mechanism_class(mechanism), "it was asked for"
+        kind, because = mechanism_class(mechanism), _ASKED
         if kind is central.Offset and isinstance(summary, ShardedMisraGries):
             kind = central.ShardedOffset
-    if needs_no_length and stream_length is not None and not _takes(kind, "stream_length"):
-        stream_length = None
     if parts_per_user is not None and not issubclass(kind, central.UserSketch):
         raise ParameterError(
             f"{kind.name} counts rows or events, each in one part; leave parts_per_user out (it is for UserMisraGries)"
@@ -181,11 +174,10 @@ def choose(
     if issubclass(kind.accepts[0], LinearSketch):
         length = {} if stream_length is None else {"stream_length": stream_length}
         made: Mechanism = kind.for_summary(summary, budget, unit=unit, **length)  # type: ignore[attr-defined]
-        return made, because, stream_length
+        return made, because
     parts = [summary] if isinstance(summary, Summary) else summary
     options = {"sketches": len(parts), "parts_per_user": parts_per_user, "shards": getattr(summary, "shards", None)}
-    made = make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options)
-    return made, because, stream_length
+    return make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options), because
 
 
 def mechanism_class(mechanism: object) -> type[Mechanism]:
@@ -198,53 +190,53 @@ def mechanism_class(mechanism: object) -> type[Mechanism]:
     raise ParameterError(f"mechanism must be 'auto', a Mechanism, or one of {', '.join(MECHANISMS)}; not {given}")
 
 
-def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> tuple[type[Mechanism], str]:
+_GIVEN, _ASKED = "it was given", "it was asked for"
+_NEEDS_DELTA = "finding unknown items needs {delta} > 0; give one, such as 1e-6, or list all items with {universe}"
+_BECAUSE = {
+    "Summed": "it is the one for several sketches, each of its own stream",
+    "UserSketch": "it is the one for a sketch of users' sets",
+    "Merged": "the sketch was merged, and this mechanism is proved for that",
+    "Offset": "it is the default for a Misra-Gries sketch of one stream: one noise a count, a threshold that grows "
+    "with neither the capacity nor the length, and a published offset that bounds what the sketch lost",
+    "ShardedOffset": "it is the one for shards of disjoint items: the default release of each, with the whole budget; "
+    "putting them together adds no noise",
+    "PrivateSpaceSaving": "it is the one for SpaceSaving; unless stream_length is given, the length of the stream is "
+    "private and a share of epsilon is spent on it",
+    "Stability": "it is the one for exact counts",
+    "CountMinHeavyHitters": "it is the one for CountMin; the length is read from the noisy cells",
+    "CountSketchHeavyHitters": "it is the one for CountSketch; unless stream_length is given, a share of epsilon is "
+    "spent on the length",
+}
+"""Why a mechanism was chosen that nobody asked for, by its class."""
+
+
+def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> type[Mechanism]:
     if not isinstance(summary, Summary):
-        return central.Summed, "it is the one for several sketches, each of its own stream"
-    if isinstance(summary, UserMisraGries) and not isinstance(unit, User):
-        raise IncompatibleSummaryError(
-            "UserMisraGries counts sets of items per user; release it with unit=dc.User(max_items), "
-            f"not {type(unit).__name__}"
-        )
+        return central.Summed
     if isinstance(summary, UserMisraGries):
-        return central.UserSketch, "it is the one for a sketch of users' sets"
-    if isinstance(summary, MisraGries) and summary.was_merged:
-        return (
-            central.Merged,
-            "the sketch was merged, and this mechanism is proved for that",
-        )
+        if not isinstance(unit, User):
+            raise IncompatibleSummaryError(
+                "UserMisraGries counts sets of items per user; release it with unit=dc.User(max_items), "
+                f"not {type(unit).__name__}"
+            )
+        return central.UserSketch
     if isinstance(summary, MisraGries):
-        return central.Offset, (
-            "it is the default for a Misra-Gries sketch of one stream: one noise a count, a threshold that grows with "
-            "neither the capacity nor the length, and a published offset that bounds what the sketch lost"
-        )
+        return central.Merged if summary.was_merged else central.Offset
     if isinstance(summary, ShardedMisraGries):
-        return central.ShardedOffset, (
-            "it is the one for shards of disjoint items: the default release of each, with the whole budget; putting "
-            "them together adds no noise"
-        )
+        return central.ShardedOffset
+    if isinstance(summary, ExactCounts):
+        return central.Stability
+    if isinstance(summary, CountMin):
+        return central.CountMinHeavyHitters
+    if isinstance(summary, CountSketch):
+        return central.CountSketchHeavyHitters
     from discreet import published
 
     if isinstance(summary, SpaceSaving):
-        return published.PrivateSpaceSaving, (
-            "it is the one for SpaceSaving; unless stream_length is given, the length of the stream is private and a "
-            "share of epsilon is spent on it"
-        )
-    if isinstance(summary, ExactCounts):
-        return central.Stability, "it is the one for exact counts"
-    if isinstance(summary, CountMin):
-        return central.CountMinHeavyHitters, "it is the one for CountMin; the length is read from the noisy cells"
-    if isinstance(summary, CountSketch):
-        return central.CountSketchHeavyHitters, (
-            "it is the one for CountSketch; unless stream_length is given, a share of epsilon is spent on the length"
-        )
+        return published.PrivateSpaceSaving
     if isinstance(summary, published.TrackedOracle):
         raise IncompatibleSummaryError("an oracle of your own can only be released by its OracleHeavyHitters")
     raise IncompatibleSummaryError(f"a {type(summary).__name__} cannot be released")
-
-
-def _takes(kind: type[Mechanism], name: str) -> bool:
-    return any(field.name == name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def make(
@@ -276,98 +268,81 @@ def make(
     return kind(**options)
 
 
-def empty_summary(
-    grouped: bool,
+def prepare_rows(
+    sets: bool,
     k: int,
     budget: Budget,
     unit: Unit,
-    capacity: int | None,
     mechanism: str | Mechanism | type[Mechanism],
-    stream_length: int | None,
-    workers: int | None,
+    *,
+    capacity: int | None = None,
+    length: int | None = None,
+    total_share: float | None = None,
+    workers: int | None = None,
     memory: str | None = None,
-    max_key_bytes: int = DEFAULT_MAX_KEY_BYTES,
-) -> Summary:
-    """The empty summary to fill, from public parameters and the column's type."""
-    if grouped and not isinstance(unit, User):
+) -> Prepared:
+    """The same before there is a summary: the mechanism, from public parameters, makes the empty one that rows fill.
+
+    With `sets` rows are people's, and of anyone with more than m items a sample counts. A length that the mechanism
+    does not take is left out.
+    """
+    if sets and not isinstance(unit, User):
         raise ParameterError("each row of a column of lists is one person; pass unit=dc.User()")
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if made is not None:
-        chosen: type[Mechanism] = type(made)
+        kind: type[Mechanism] = type(made)
     elif mechanism != "auto":
-        chosen = mechanism_class(mechanism)
+        kind = mechanism_class(mechanism)
     else:
-        chosen = central.Offset
-        if grouped:
+        kind = central.Offset
+        if sets:
             # Group privacy pays for the items of a user, the user-level sketch for its counters. Which is better?
-            flat, users = (
-                published_from(name, k, budget, unit, capacity, stream_length) for name in ("offset", "user")
-            )
-            chosen = central.Offset if flat <= users else central.UserSketch
-    if not grouped and issubclass(chosen.accepts[0], UserMisraGries):
+            flat, users = (published_from(name, k, budget, unit, capacity, length) for name in ("offset", "user"))
+            kind = central.Offset if flat <= users else central.UserSketch
+    if not sets and issubclass(kind.accepts[0], UserMisraGries):
         raise IncompatibleSummaryError("this mechanism needs a column of lists, one list per user")
-    if memory is not None and (capacity is not None or made is not None or not counters_cost_no_noise(chosen)):
+    if memory is not None and (capacity is not None or made is not None or not counters_cost_no_noise(kind)):
         raise ParameterError(
             "memory cannot be combined with capacity, with a ready-made mechanism, or with one whose noise grows with "
             "the counters; give capacity alone"
         )
-    capacity = getattr(made, "capacity", capacity)
+    if workers is not None and workers != getattr(made, "shards", 1):
+        kind = _in_shards(kind, mechanism, unit, workers)
+    if made is not None:
+        _check_made(made, budget, unit)
+    rest, total_noise = (budget, None) if total_share is None else split_off_total(budget, total_share, unit)
+    if made is not None:
+        if made.budget != rest:
+            made = dataclasses.replace(made, budget=rest)  # type: ignore[type-var]
+        return Prepared(made, budget, _GIVEN, total_share, total_noise, bounded=sets)
+    if mechanism == "auto" and budget.delta == 0.0:
+        raise WordError(_NEEDS_DELTA)
     if capacity is None:
-        capacity, _ = choose_capacity(k, budget, unit, stream_length, chosen, memory, workers or 1)
-    summary = _of_class(chosen, budget, unit, capacity, mechanism, stream_length, max_key_bytes)
-    if workers is None and not (made is not None and isinstance(made, central.ShardedOffset)):
-        return summary
-    return _in_shards(summary, mechanism, unit, workers)
-
-
-def _of_class(
-    chosen: type[Mechanism],
-    budget: Budget,
-    unit: Unit,
-    capacity: int,
-    mechanism: object,
-    stream_length: int | None,
-    longest: int,
-) -> Summary:
-    """The empty summary that a mechanism of this class takes, for one worker and keys of at most this many bytes."""
-    kind = chosen.accepts[0]
-    if issubclass(kind, UserMisraGries):
-        assert isinstance(unit, User)
-        return kind(capacity, unit.limit, oversized="sample", max_key_bytes=longest)
-    if issubclass(kind, LinearSketch):
-        if isinstance(mechanism, (central.CountMinHeavyHitters, central.CountSketchHeavyHitters)):
-            return kind(mechanism.width, mechanism.depth, tracked=capacity, max_key_bytes=mechanism.max_key_bytes)
-        return kind(**sketch_shape(chosen, budget, capacity, stream_length), tracked=capacity)
-    if isinstance(mechanism, Mechanism) and isinstance(mechanism, central.ShardedOffset):
-        return ShardedMisraGries(capacity, mechanism.shards, max_key_bytes=longest)
-    if issubclass(kind, ExactCounts):
-        return kind(max_key_bytes=longest)
-    return kind(capacity, max_key_bytes=longest)  # type: ignore[call-arg]
+        capacity, _ = choose_capacity(k, budget, unit, length, kind, memory, workers or 1)
+    shape = sketch_shape(kind, budget, capacity, length) if issubclass(kind.accepts[0], LinearSketch) else {}
+    if "stream_length" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+        length = None
+    because = _BECAUSE[kind.__name__] if mechanism == "auto" else _ASKED
+    chosen = make(kind, rest, unit, capacity, length, shards=workers, **shape)
+    return Prepared(chosen, budget, because, total_share, total_noise, length, bounded=sets)
 
 
 def _in_shards(
-    summary: Summary, mechanism: str | Mechanism | type[Mechanism], unit: Unit, workers: int | None
-) -> Summary:
-    """The empty summary for several workers in place of the one for one."""
+    kind: type[Mechanism], mechanism: str | Mechanism | type[Mechanism], unit: Unit, workers: int
+) -> type[Mechanism]:
+    """The mechanism for several workers in place of the one for one."""
     if isinstance(mechanism, central.ShardedOffset):
-        if workers is not None and workers != mechanism.shards:
-            raise ParameterError(
-                f"the mechanism was made for {mechanism.shards} shards, but workers is {workers}; make them equal"
-            )
-        return summary
-    if workers is None or workers == 1:
-        return summary
+        raise ParameterError(
+            f"the mechanism was made for {mechanism.shards} shards, but workers is {workers}; make them equal"
+        )
     if isinstance(mechanism, Mechanism):
         raise ParameterError("workers needs a mechanism in shards; make a dc.central.ShardedOffset")
-    if not isinstance(summary, MisraGries):
+    if not issubclass(kind.accepts[0], MisraGries):
         instead = f'; mechanism="offset" does, with group privacy for {unit.describe()}' if mechanism == "auto" else ""
-        raise ParameterError(f"{type(summary).__name__} and its release use one worker; leave workers out{instead}")
-    if mechanism != "auto" and mechanism_class(mechanism) is not central.Offset:
-        raise ParameterError(
-            f"workers needs the offset release, the only one proved for shards; "
-            f"{mechanism_class(mechanism).name} is not"
-        )
-    return ShardedMisraGries(summary.capacity, workers, max_key_bytes=summary.max_key_bytes)
+        raise ParameterError(f"{kind.accepts[0].__name__} and its release use one worker; leave workers out{instead}")
+    if kind is not central.Offset:
+        raise ParameterError(f"workers needs the offset release, the only one proved for shards; {kind.name} is not")
+    return central.ShardedOffset
 
 
 def sketch_shape(kind: type[Mechanism], budget: Budget, capacity: int, length: int | None) -> dict[str, int]:

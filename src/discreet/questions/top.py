@@ -266,7 +266,7 @@ class Top(Question):
         return way_of(prepared, count, draw, close=lambda found: found.close())
 
     def _of_rows(self, data: Data, budget: Budget) -> Way:
-        from discreet.questions.choose import empty_summary, prepare
+        from discreet.questions.choose import prepare_rows
 
         unit, mechanism = self.unit or (ROW if self.max_items is None else User(self.max_items)), self.mechanism
         if self.universe is not None:
@@ -280,15 +280,13 @@ class Top(Question):
             self._refuse("workers", "total_share")
             if self.universe is None:
                 return self._of_sketches(rows, data, budget, lists, unit)
-        summary = empty_summary(
-            sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, self.capacity, mechanism,
-            self.length, self.workers, self.memory, rows.max_key_bytes,
-        )  # fmt: skip
         # An hour of reading must not end in a parameter that could have been refused before.
-        prepared = prepare(
-            summary, budget, mechanism, unit, self.total_share, self.length, needs_no_length=True,
-            bounded=sets,
+        prepared = prepare_rows(
+            sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, mechanism,
+            capacity=self.capacity, length=self.length, total_share=self.total_share, workers=self.workers,
+            memory=self.memory,
         )  # fmt: skip
+        summary = prepared.mechanism.empty_summary(rows.max_key_bytes)
 
         def count() -> Any:
             rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
