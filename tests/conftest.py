@@ -3,8 +3,10 @@
 Releases draw from the operating system, so a test of an unlikely event would fail now and then, and for no one twice.
 Here the words of the system's source, and of `secrets`, follow from the name of the test (or of a fixture that several
 share): what passes once passes always, in every order and on every machine. A mechanism cannot tell: the source does
-not call itself seeded. Tests of the system's source itself have the mark `system_noise`; processes that a test starts,
-and pan-private estimators without a source, draw from the system as ever. Hypothesis tries the same examples always.
+not call itself seeded. So do the sources that pan-private estimators and samples of users make for themselves, and the
+seeds of summaries. Tests of the system's source itself have the mark `system_noise`; processes that a test starts draw
+from the system as ever: what is said of their numbers must fail with a probability below 1e-6. Hypothesis tries the
+same examples always.
 """
 
 import os
@@ -23,7 +25,12 @@ from tests.commands import run_here
 from tests.ledgers import ledger_path, new_ledger  # noqa: F401 (fixtures)
 from tests.postgres import postgres  # noqa: F401 (a fixture)
 
+from discreet import _native
 from discreet.noise import RandomSource, seeded_source, system_source
+from discreet.noise import source as sources
+from discreet.pan import _base as pan
+from discreet.summaries import _base as summaries
+from discreet.summaries import user_misra_gries as users
 
 PATIENCE = 180  # seconds, for what takes a few even on a busy machine
 
@@ -44,22 +51,45 @@ class Repeated(RandomSource):
 
 
 _WORDS = system_source()._source
-_SECRETS = {name: getattr(secrets, name) for name in ("randbits", "randbelow", "token_bytes")}
+_SECRETS = {name: getattr(secrets, name) for name in ("randbits", "randbelow", "token_bytes", "token_hex")}
+_PAN_SOURCE = vars(pan.PanEstimator)["_native_source"]
 _running = [None]  # the name of the test, None where it has the system's words
+
+
+class Instead:
+    """A module as one of its users sees it: some names are others."""
+
+    def __init__(self, module, **names):
+        self.__dict__.update(names, _module=module)
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
 
 
 def repeat_from(name):
     """Let all that is drawn in this process follow from a name; None: from the system."""
-    source, chance = system_source(), random.Random(name)
+    source, chance, hashes = system_source(), random.Random(name), random.Random(f"hashes of {name}")
     source.__class__ = RandomSource if name is None else Repeated
     source._source = _WORDS if name is None else seeded_source(zlib.crc32(name.encode()))._source
     drawn = {
         "randbits": lambda bits: chance.getrandbits(bits),
         "randbelow": lambda end: chance.randrange(end),
         "token_bytes": lambda size=None: chance.randbytes(32 if size is None else size),
+        "token_hex": lambda size=None: chance.randbytes(32 if size is None else size).hex(),
     }
     for function, original in _SECRETS.items():
         setattr(secrets, function, original if name is None else drawn[function])
+
+    def own(*given, **replayed):
+        """What `_native.RandomSource(...)` makes; without a seed it has words of its own, and nobody repeats them."""
+        return _native.RandomSource(*(given if given or replayed else [hashes.getrandbits(64)]), **replayed)
+
+    native = _native if name is None else Instead(_native, RandomSource=own)
+    sources._native = users._native = native
+    summaries.os = os if name is None else Instead(os, urandom=hashes.randbytes)
+    pan.PanEstimator._native_source = (
+        _PAN_SOURCE if name is None else property(lambda made: _PAN_SOURCE.fget(made) or own())
+    )
 
 
 @pytest.hookimpl(wrapper=True)

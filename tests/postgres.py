@@ -82,6 +82,13 @@ class Server:
             for statement in statements:
                 connection.execute(statement)
 
+    def tell(self, statement):
+        """The first value that a statement of the server's superuser finds."""
+        import psycopg
+
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            return connection.execute(statement).fetchone()[0]
+
     def database(self):
         """The address of a new, empty database."""
         name = f"d{uuid.uuid4().hex}"

@@ -13,17 +13,12 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from tests.ports import free_port
 
 FOLDER = "logs"  # the bucket
 AZURITE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # public: the emulator's
 )
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def wait_for(port):

@@ -292,6 +292,13 @@ def hosts():
             subprocess.run(["ip", "link", "del", name], check=False, capture_output=True)
 
 
+def wait_until(what, patience=60):
+    until = time.monotonic() + patience
+    while not what():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+
+
 def on_host(spawn, name, url, charge_id, waits="go"):
     command = ["ip", "netns", "exec", name, sys.executable, "-c", CLIENT, url, charge_id, waits]
     return spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -324,14 +331,14 @@ def test_two_hosts_that_are_cut_off(hosts, spawn):
 
         # Cut off after its COMMIT, which waits for a standby that is not there: it finds its charge.
         server.ask("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
-        time.sleep(0.5)
+        wait_until(lambda: server.tell("SHOW synchronous_standby_names") == "nobody")
         cut = on_host(spawn, first, urls[0], "after", "wait")
         assert cut.stdout.readline() == "committing\n"
         cut.stdin.write("\n" * 10)
         cut.stdin.flush()
-        time.sleep(1.0)
+        wait_until(lambda: server.tell("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == 1)
         ip("link", "set", first, "down")
-        time.sleep(3.5)  # until it has noticed
+        time.sleep(3.5)  # until it has noticed; where it has not, it is told that it is charged
         server.ask("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
         ip("link", "set", first, "up")
         told = [line for line in cut.communicate()[0].splitlines() if line != "committing"]

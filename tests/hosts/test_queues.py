@@ -13,13 +13,15 @@ import time
 from contextlib import closing
 
 import pytest
-from tests.stores import free_port, wait_for
+from tests.ports import free_port
+from tests.stores import wait_for
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.live_input import LiveInput
 from discreet.events.queues import Queued, topic_of
 
 pytestmark = pytest.mark.hosts
+PATIENCE = 120  # seconds, for what takes a few even on a busy machine
 
 
 class Kafka:
@@ -112,7 +114,7 @@ def _rows(numbers, day=1):
     ]
 
 
-def _read(reader, seconds=20, until=None):
+def _read(reader, seconds=PATIENCE, until=None):
     """The items that come, as they come."""
     found, end = [], time.monotonic() + seconds
     while time.monotonic() < end and (until is None or len(found) < until):
@@ -145,7 +147,7 @@ def test_what_was_taken_is_taken_again_in_the_same_order(queue, name):
     queue.send(name, _rows(range(300)))
     first = Queued(url, print)
     first.open(0, None)
-    pieces, end = [], time.monotonic() + 20
+    pieces, end = [], time.monotonic() + PATIENCE
     while sum(len(piece) for piece in pieces) < sum(len(row) + 1 for row in _rows(range(300))):
         first.look()
         pieces.append(first.read(997))
@@ -158,7 +160,7 @@ def test_what_was_taken_is_taken_again_in_the_same_order(queue, name):
         state = json.loads(json.dumps(first.saved(position)))
         again = Queued(url, pytest.fail)
         again.open(position, state)
-        rest, end = b"", time.monotonic() + 20
+        rest, end = b"", time.monotonic() + PATIENCE
         while len(rest) < len(data) - position and time.monotonic() < end:
             again.look()
             rest += again.read(1 << 20)
@@ -168,7 +170,7 @@ def test_what_was_taken_is_taken_again_in_the_same_order(queue, name):
     queue.send(name, _rows([7]))
     last = Queued(url, pytest.fail)
     last.open(len(data), first.saved(len(data)))
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     new = b""
     while not new and time.monotonic() < end:
         last.look()
@@ -222,7 +224,7 @@ def test_kills_lose_nothing_and_count_nothing_twice(queue, name, tmp_path):
         sent += 200
         for line in _watch(url, state, *words, kill_after=chance.uniform(0.8, 2.5)):
             assert published.setdefault(line["tick"], line) == line
-    for line in _watch(url, state, *words, kill_after=30):
+    for line in _watch(url, state, *words, kill_after=PATIENCE):
         assert published.setdefault(line["tick"], line) == line
     last = published[ticks]
     counts = {each["item"]: each["count"] for each in last["items"]}
@@ -240,7 +242,7 @@ def test_late_rows_are_counted_once_through_kills(queue, name, tmp_path):
         for line in _watch(url, state, *words, kill_after=2.5):
             assert published.setdefault(line["tick"], line) == line
     queue.send(name, [row for n in range(6) for row in _rows([n] * 2, day=2)], partitions=1)
-    for line in _watch(url, state, *words, "--once", kill_after=60):
+    for line in _watch(url, state, *words, "--once", kill_after=PATIENCE):
         assert published.setdefault(line["tick"], line) == line
     counts = {each["item"]: each["count"] for each in published[24]["items"]}
     assert {item: round(count / 10) for item, count in counts.items()} == {"/p0": 32, "/p1": 32, "/p2": 32}
@@ -319,7 +321,7 @@ source = "{url}"
         sent += 300
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "started\n", process.stderr.read()
-        end = time.monotonic() + (chance.uniform(0.2, 2.0) if part < 5 else 20)
+        end = time.monotonic() + (chance.uniform(0.2, 2.0) if part < 5 else PATIENCE)
         for line in process.stdout:
             _, lag, refused, _ = json.loads(line)
             is_out = part == 5 and lag == 0 and sum(_counts(tmp_path).values()) >= sent - 9

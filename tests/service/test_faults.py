@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_port
 
 import discreet as dc
 from discreet.service.definitions import load
@@ -78,15 +79,6 @@ free_bytes = 0
 body_seconds = 2.0
 """
 NAMES = ("batches", "people", "hidden", "spans")
-
-
-def free_port() -> int:
-    """A port that stays free while the service is down: not one of those that the system gives to whoever asks."""
-    while True:
-        port = random.SystemRandom().randrange(10_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class Place:

@@ -29,8 +29,9 @@ from typing import Any, cast
 import anyio
 import pyarrow as pa
 import pytest
+from tests.ports import free_port
 from tests.service.conftest import STREAMS, Running
-from tests.service.test_faults import PATIENCE, free_port
+from tests.service.test_faults import PATIENCE
 
 from discreet.service import bodies
 from discreet.service.bodies import Reader, RowsRead

@@ -58,14 +58,13 @@ def test_configurations_checks_and_twins_are_those_recorded(name):
     assert found == [(entry["label"], entry["claim"], entry["kinds"], sorted(entry["twins"])) for entry in of(name)]
 
 
-@pytest.mark.system_noise
 @pytest.mark.parametrize(
     ("case", "place"),
     [(case, place) for case in OF_TESTS for place in range(len(case.examples()))],
     ids=lambda each: getattr(each, "mechanism", type(each)).__name__,
 )
 def test_the_rows_of_tests_pass_and_their_twins_are_caught(case, place):
-    """All others are run by `discreet audit --quick`. Draws are the system's; a false alarm has less than 1e-7."""
+    """All others are run by `discreet audit --quick`, whose draws are the system's."""
     made = case.examples()[place]
     report = core.evidence(case.of(made), made, core.QUICK)
     assert report.passed, (report.findings, report.twins)

@@ -24,15 +24,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parents[2]))
 
 from tests.commands import run_here  # noqa: E402
-from tests.conftest import repeat_from  # noqa: E402
+from tests.conftest import Instead, repeat_from  # noqa: E402
 from tests.golden.commands.cases import CASES  # noqa: E402
 from tests.golden.commands.tables import write_tables  # noqa: E402
 
 from discreet import __version__  # noqa: E402
+from discreet.summaries import _base as summaries  # noqa: E402
 
 _LEFT_OUT = "(left out)"
 _CHANGES = ("time", "at", "digest", "sha256", "who")  # keys whose values hold a time, or a digest of one, or a user
-_RANDOM = ("value", "lower", "upper")  # keys of pan-private estimates, whose words always come from the system
+_RANDOM = ("value", "lower", "upper")  # keys of pan-private estimates, which follow from the order of all that is drawn
 _TEXT = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "(random id)"),
     (r"(202[6-9]|20[3-9]\d)-\d\d-\d\d(T[\d:.]+(Z|\+00:00)?)?", "(time)"),  # the tables are of 2025
@@ -62,18 +63,11 @@ def first_of(group, case):
 @contextlib.contextmanager
 def repeated(name):
     """All randomness follows from a name: the noise, and a sketch's hashes, which say whose noise is drawn first."""
-    system = os.urandom
-
-    def urandom(size):
-        of_summaries = os.sep + "summaries" + os.sep in sys._getframe(1).f_code.co_filename
-        return hashlib.shake_128(name.encode()).digest(size) if of_summaries else system(size)
-
     repeat_from(name)
-    os.urandom = urandom
+    summaries.os = Instead(os, urandom=lambda size: hashlib.shake_128(name.encode()).digest(size))
     try:
         yield
     finally:
-        os.urandom = system
         repeat_from(None)
 
 

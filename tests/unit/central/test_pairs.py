@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
-import subprocess
-import sys
 from collections import Counter
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.commands import run_here
 
 import discreet as dc
 from discreet.central.person_pairs import PersonPairs
@@ -160,9 +159,8 @@ def test_files_on_the_command_line(tmp_path, given):
     else:
         path, words = tmp_path / "baskets.dat", ["--input-format", "baskets"]
         path.write_text("".join(" ".join(map(str, items)) + "\n" for items in BASKETS))
-    command = [sys.executable, "-m", "discreet", "top", "--pairs", str(path), *words]
-    asked = [*command, "-k", "3", "--epsilon", "2", "--delta", "1e-6", "--format", "json"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    done = run_here("top", "--pairs", path, *words, "-k", 3, "--epsilon", 2, "--delta", 1e-6, "--format", "json")
+    assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)["items"][0]
     assert [str(first[name])[-1] for name in ("item_1", "item_2")] == ["0", "1"]
     assert first["lower"] <= TRUTH[0, 1] <= first["upper"]
