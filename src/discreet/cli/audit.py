@@ -26,17 +26,21 @@ from discreet.storage import AtomicFile
         nargs=-1,
         metavar="[MECHANISM...]",
     ),
-    flag("--full/--quick", "Many more runs and pairs (minutes), or under a minute.", default=False),
+    flag(
+        "--full/--quick", "Many more runs and pairs: half an hour of processor time instead of a minute.", default=False
+    ),
     option("--report", "Write a report with plots: out.md or out.html.", options.PATH),
-    option("--jobs", "Processes; by default the processors, at most 4.", click.IntRange(1)),
+    option("--jobs", "Number of processes; by default one per processor, at most 4.", click.IntRange(1)),
     flag("--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."),
     option("--canaries", "Instead: test the command after -- with this many made-up people.", click.IntRange(1)),
-    option("--data", "--canaries: CSV file to put them into a copy of; by default nobody else is there.", options.PATH),
+    option(
+        "--data", "--canaries: CSV file; they are added to a copy of it. By default nobody else is there.", options.PATH
+    ),
     option("--column", "--canaries: column of the items.", metavar="NAME"),
     options.USER,
-    option("--crowd", "--canaries: how many others have each canary's item.", click.IntRange(0), default=0),
+    option("--crowd", "--canaries: number of other people who have each canary's item.", click.IntRange(0), default=0),
     option("--runs", "--canaries: one canary, and this many releases with and without it.", click.IntRange(20)),
-    option("--confidence", "--canaries: of the bound.", float, default=0.95),
+    option("--confidence", "--canaries: confidence of the bound.", float, default=0.95),
     *options.budget.parameters,  # what the command claims
 )
 @options.text_format()

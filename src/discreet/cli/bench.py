@@ -21,10 +21,10 @@ _PEER = "pyarrow value_counts (exact, not private)"
 
 @click.command()
 @takes(
-    option("--items", "How many made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000),
-    option("--capacity", "Counters of a sketch.", click.IntRange(1, 2**24), default=4096),
-    option("--workers", "Threads of the sharded sketch.", click.IntRange(1, 128), default=2),
-    option("--rounds", "Runs of each; the best counts.", click.IntRange(1, 100), default=3),
+    option("--items", "Number of made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000),
+    option("--capacity", "Number of counters of a sketch.", click.IntRange(1, 2**24), default=4096),
+    option("--workers", "Number of threads of the sharded sketch.", click.IntRange(1, 128), default=2),
+    option("--rounds", "Number of runs of each; the best one counts.", click.IntRange(1, 100), default=3),
 )
 @text_format()
 def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -> None:

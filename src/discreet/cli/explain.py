@@ -34,10 +34,10 @@ class _OrCommand(click.Command):
         "would cost before it runs: `discreet explain top FILE --column q --epsilon 1`.",
         metavar="RELEASE.json|COMMAND",
     ),
-    flag("--sheet", "One sheet to sign off the release, with boxes for what only a person can confirm."),
+    flag("--sheet", "Print a sheet to sign off the release, with boxes for a person to tick."),
     flag("--registry", "Write the entry for the public registry of deployments, in YAML."),
-    option("--data", "With these two: the name of the data set."),
-    option("--period", "With these two: what time the data are from."),
+    option("--data", "With --sheet or --registry: name of the data set."),
+    option("--period", "With --sheet or --registry: time that the data are from."),
     options.LEDGER,
     options.ACCOUNT,
 )

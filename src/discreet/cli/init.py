@@ -33,13 +33,11 @@ EPSILON = 1.0
 @takes(
     Argument("data", "The file to look at.", metavar="DATA"),
     option("--question", "What to publish.", choice(*_ASKED)),
-    option("--column", "The column that it is about."),
+    option("--column", "Column to publish about."),
     options.USER,
-    option("--people", "How many people are in the data, at least, as far as is public.", int),
-    option(
-        "--range", "For numbers: the smallest and the largest value to count, from public knowledge.", float, nargs=2
-    ),
-    option("--time", "The column with the time of a row, to publish by day; 'none' for all at once."),
+    option("--people", "Smallest number of people in the data, from public knowledge.", int),
+    option("--range", "For numbers: smallest and largest value, from public knowledge.", float, nargs=2),
+    option("--time", "Column with the time of a row, to publish by day; 'none' for all at once."),
     option("-o --output", "Write a report with comments to this file, instead of a command."),
 )
 def init(

@@ -48,16 +48,16 @@ _one_account = options.takes(option("--account", options.ACCOUNT.help or "", req
 @options.takes(
     option(
         "--accounting",
-        "How releases add up; basic or zcdp if you choose budgets by looking.",
+        "How releases add up; take basic or zcdp if earlier releases decide later budgets.",
         options.choice("tight", "basic", "zcdp"),
     ),
-    option("--delta-share", "With zcdp: the part of delta for the deltas of releases; 0.25 by default.", float),
+    option("--delta-share", "With zcdp: share of delta for the deltas of releases; 0.25 by default.", float),
     flag("--adaptive", "The earlier spelling of --accounting basic.", hidden=True),
-    option("--unit", "What its releases hide: row, person, person-day (each day has the whole grant)."),
+    option("--unit", "What its releases hide: row, person or person-day (each day has the whole grant)."),
     option("--zone", "Time zone of the days of --unit person-day, as in Europe/Berlin; UTC by default."),
     option("--until", "Last day (UTC) on which it can be charged.", metavar="DAY"),
     option("--renews", "Forget a charge after this time, as in 90d. Needs --different-people.", metavar="SPAN"),
-    flag("--different-people", "Say that nobody is in releases made as far apart as --renews."),
+    flag("--different-people", "Confirm that nobody is in two releases as far apart as --renews."),
     option("--approver", "Who grants it, for the history.", metavar="NAME"),
     option("--reason", "Why, for the history.", metavar="TEXT"),
 )
@@ -103,7 +103,7 @@ def _known(opened: Ledger, account: str | None) -> str | None:
 @ledger.command()
 @_opened
 @_account
-@options.takes(option("--day", "What is left about this day (accounts of person-days)."))
+@options.takes(option("--day", "Show what is left for this day (accounts of person-days)."))
 @options.text_format()
 def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) -> None:
     """What every account was granted, has spent and has left.
@@ -219,7 +219,7 @@ def verify(opened: Ledger) -> None:
 
 @ledger.command()
 @_opened
-@options.takes(option("--output -o", "The new file.", options.PATH, required=True))
+@options.takes(option("--output -o", "File to create.", options.PATH, required=True))
 def backup(opened: Ledger, output: Path) -> None:
     """Copy a ledger to a new file.
 
@@ -232,8 +232,8 @@ def backup(opened: Ledger, output: Path) -> None:
 @ledger.command()
 @_opened
 @options.takes(
-    option("--may-charge", "A role of the database that may charge, and not grant; repeatable.", multiple=True),
-    option("--may-read", "A role of the database that may look; repeatable.", multiple=True),
+    option("--may-charge", "Database role that may charge but not grant; repeat it for several.", multiple=True),
+    option("--may-read", "Database role that may read; repeat it for several.", multiple=True),
 )
 def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...]) -> None:
     """Make a ledger, and give roles of its database their rights.
@@ -249,7 +249,7 @@ def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...
 @_opened
 @_one_account
 @options.takes(
-    option("--to", "The ledger that gets it: a file, or postgresql://...", options.LEDGER_PLACE, required=True),
+    option("--to", "Ledger to move it to: a file, or postgresql://...", options.LEDGER_PLACE, required=True),
 )
 def move(opened: Ledger, account: str, to: Path | str) -> None:
     """Move an account to another ledger.

@@ -323,8 +323,8 @@ def files(help: str) -> Decorator:
 
 
 ENDS = (
-    option("--from", "First of several days that this is about.", metavar="DAY"),
-    option("--until", "Last of them.", metavar="DAY"),
+    option("--from", "First day to publish, if there are several.", metavar="DAY"),
+    option("--until", "Last day to publish.", metavar="DAY"),
 )
 
 
@@ -332,22 +332,20 @@ COLUMNS = option("--column columns", "Column of the items; by default the only o
 USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
 INPUT_FORMAT = option(
     "--input-format",
-    "csv, tsv, jsonl, text, combined or common (logs of web servers), and where nothing grows parquet, arrow or "
-    "baskets (lines of items with blanks between them, one a person); by default the file tells.",
+    "Format: csv, tsv, jsonl, text, combined, common (web server logs), parquet, arrow or baskets; by default "
+    "found from the file. Live input cannot be parquet or arrow.",
 )
 CELLS = (
     flag(
         "--no-header header",
-        "csv and tsv: there is no header line; columns are named by their numbers, 1 for the first.",
+        "csv and tsv: read a file without a header line; columns are then called 1, 2, 3, ...",
         flag_value=False,
         default=True,
     ),
-    option("--delimiter", "csv and tsv: what is between cells, one character, 'tab' or 'space'."),
-    option("--quote", "csv and tsv: what is around cells with a delimiter inside, one character (\"), or 'none'."),
+    option("--delimiter", "csv and tsv: separator of cells: one character, 'tab' or 'space'."),
+    option("--quote", "csv and tsv: quote around cells: one character, or 'none'; a double quote by default."),
 )
-ENCODING = option(
-    "--encoding", "What text is written in: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME"
-)
+ENCODING = option("--encoding", "Text encoding: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME")
 
 
 WHERE = option("--where", 'Use only rows where this is true, in SQL: "status = 404".')
@@ -355,15 +353,12 @@ WHERE = option("--where", 'Use only rows where this is true, in SQL: "status = 4
 
 WHOLE = flag(
     "--rows-of-the-result-are-the-events",
-    "With --sql: take rows of any result, also of joins and aggregates; the guarantee is then about those rows, "
-    "whatever they come from, and says so.",
+    "With --sql: allow joins and aggregates. The guarantee is then about rows of the result, and says so.",
 )
 
 
-ENDPOINT = option(
-    "--endpoint", "Where s3://, gs:// and abfs:// are, if not at their usual place: a URL.", metavar="URL"
-)
-SQL = option("--sql", "Read the result of an SQL query; each of its rows must come from one input row.", metavar="SQL")
+ENDPOINT = option("--endpoint", "URL of the object store, if it is not the provider's own.", metavar="URL")
+SQL = option("--sql", "Read the result of this SQL query; each result row must come from one input row.", metavar="SQL")
 READING = {"format": INPUT_FORMAT, **{str(each.name): each for each in (*CELLS, ENCODING, ENDPOINT, SQL, WHOLE)}}
 """How the files of a question are read, by the arguments of `questions.data.read`."""
 
@@ -386,7 +381,7 @@ SELDOM = frozenset(
 
 BAD_ROWS = option(
     "--bad-rows",
-    "Rows that cannot be read are left out, or an error.",
+    "What to do with rows that cannot be read: skip them, or stop.",
     choice("skip", "error"),
     default="skip",
 )
@@ -419,7 +414,12 @@ def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
         "source",
         make,
         COLUMNS,
-        option("--nulls", "Rows without a value are an error, or left out.", choice("error", "skip"), default=nulls),
+        option(
+            "--nulls",
+            "What to do with rows that lack a value: stop, or skip them.",
+            choice("error", "skip"),
+            default=nulls,
+        ),
         *([] if every_row else [BAD_ROWS]),
         INPUT_FORMAT,
         *CELLS,
@@ -454,9 +454,9 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
 budget = gathers(
     "budget",
     budget_of,
-    option("--epsilon", "Privacy budget: epsilon. Smaller is stronger; 1 is a common limit.", float),
-    option("--delta", "Privacy budget: the chance that the promise fails; keep it far below 1 / people.", float),
-    option("--rho", "Privacy budget in zCDP (another scale of the same promise), instead of epsilon and delta.", float),
+    option("--epsilon", "Privacy budget: smaller is stronger, 1 is a common limit.", float),
+    option("--delta", "Chance that the promise fails; keep it far below 1 / people.", float),
+    option("--rho", "Privacy budget in zCDP, instead of epsilon and delta.", float),
 )
 
 
@@ -507,9 +507,9 @@ def tell_payment(paying: Paying, how: str, budget: Budget) -> None:
         remark(f"{how} {paying.payer.name!r}: {budget} (charge id {paying.charge_id})")
 
 
-ACCOUNT = option("--account", "The account's name: it stands for a set of people, not for a data set.")
-CHARGE_ID = "Name the charge: repeating it returns the same release at no cost (of `pan`: an error)."
-LEDGER = option("--ledger", "The ledger that keeps the budget: a file, or postgresql://...", LEDGER_PLACE)
+ACCOUNT = option("--account", "Account to charge: one per set of people, not per file.")
+CHARGE_ID = "Name of the charge; repeating it returns the same release for free (`pan`: an error)."
+LEDGER = option("--ledger", "Ledger to charge: a file, or postgresql://...", LEDGER_PLACE)
 
 paying = gathers("paying", paying_of, LEDGER, ACCOUNT)  # the account that pays
 paying_by_name = gathers(  # where a release can be had again by the name of its charge
@@ -536,7 +536,7 @@ def text_format(what: str = "it") -> Decorator:
 
 QUIET = flag(
     "--quiet -q",
-    "No progress and no remarks on standard error.",
+    "Print no progress and no remarks.",
     expose_value=False,
     callback=lambda ctx, param, value: be_quiet(value),
 )

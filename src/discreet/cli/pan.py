@@ -66,18 +66,14 @@ KINDS = (
         "distinct",
         "DistinctCount",
         "The number of distinct items, of any universe.",
-        (option("--buckets", "Buckets of a level; more are more accurate. By default 16384.", int),),
+        (option("--buckets", "Number of buckets of a level; more are more accurate. 16384 by default.", int),),
         sampled=False,
     ),
     PanCommand(
         "cropped-mean",
         "CroppedMean",
         "How often elements occur on average, cropped at t times.",
-        (
-            option(
-                "-t --t", "Where a count is cropped; at a release from a state, also less than it was made with.", int
-            ),
-        ),
+        (option("-t --t", "Crop counts here; a release from a state may use a smaller t.", int),),
         needed=("t",),
         asked=("t",),
     ),
@@ -86,11 +82,13 @@ KINDS = (
         "HeavyFraction",
         "The fraction of a universe that occurs k times or more.",
         (
-            option("-k --k", "How often is heavy; with --max-count a release from a state may say it.", int),
-            option("--rho", "Counts between k/(1+rho) and k may count in part; by default 1.", float),
             option(
-                "--max-count", "How often an element occurs at most: one state then answers for any k up to it.", int
+                "-k --k",
+                "Count elements with k occurrences or more; with --max-count, any k up to it at a release.",
+                int,
             ),
+            option("--rho", "Counts between k/(1+rho) and k may count in part; by default 1.", float),
+            option("--max-count", "Largest number of occurrences; one state then answers for any k up to it.", int),
         ),
         asked=("k", "rho"),
     ),
@@ -99,8 +97,8 @@ KINDS = (
         "Incidence",
         "The fraction of a universe that occurs exactly t times.",
         (
-            option("-t --t", "How often exactly; a release from a state may say it, any t.", int),
-            option("--max-count", "How often an element occurs at most; of use with announced intrusions.", int),
+            option("-t --t", "Count elements with exactly t occurrences; a release from a state may use any t.", int),
+            option("--max-count", "Largest number of occurrences; useful with announced intrusions.", int),
         ),
         asked=("t",),
     ),
@@ -108,7 +106,7 @@ KINDS = (
         "modular-incidence",
         "ModularIncidence",
         "The fractions of a universe by occurrences modulo k.",
-        (option("-k --k", "Occurrences are counted modulo k.", int),),
+        (option("-k --k", "Count occurrences modulo k.", int),),
         needed=("k",),
     ),
     PanCommand(
@@ -116,8 +114,8 @@ KINDS = (
         "Occurrences",
         "How many items occur once, twice and more.",
         (
-            option("--max-count", "Occurrences are told apart up to this many: 2 to 64.", int),
-            option("--buckets", "Buckets of a level; more are more accurate. By default 65536.", int),
+            option("--max-count", "Largest number of occurrences to tell apart: 2 to 64.", int),
+            option("--buckets", "Number of buckets of a level; more are more accurate. 65536 by default.", int),
         ),
         needed=("max_count",),
         sampled=False,
@@ -138,7 +136,7 @@ KINDS = (
 
 _SAMPLED = (
     options.universe("All elements that may occur", " (empty lines are left out)"),
-    option("--sample-size", "How many elements get an entry; by default 100,000.", int),
+    option("--sample-size", "Number of elements with an entry; 100,000 by default.", int),
 )
 _EPSILON = option(
     "--epsilon",
@@ -146,16 +144,16 @@ _EPSILON = option(
     float,
 )
 _PLANNED = (
-    option("--releases", "How many releases epsilon covers; by default 1.", int),
-    option("--announced-intrusions", "How many announced intrusions epsilon covers; by default 0.", int),
+    option("--releases", "Number of releases that epsilon covers; 1 by default.", int),
+    option("--announced-intrusions", "Number of announced intrusions that epsilon covers; 0 by default.", int),
 )
 _EVERY = (
-    option("--confidence", "Of the interval; by default 0.95.", float),
-    option("--state", "Keep the state in this file: it is made, or continued. Safe to keep.", options.PATH),
+    option("--confidence", "Probability with which the interval holds; 0.95 by default.", float),
+    option("--state", "File of the state: created, or continued. It is private itself.", options.PATH),
 )
 _USE = (
     flag("--release", "With --state: also publish an estimate, from one of the planned releases."),
-    flag("--announce-intrusion", "The state was seen: re-randomise it before anything is read."),
+    flag("--announce-intrusion", "Say that somebody saw the state: it is randomised anew before anything is read."),
 )
 
 

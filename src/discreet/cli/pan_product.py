@@ -24,7 +24,7 @@ and for which place each votes, is public; a vector that cannot be read counts a
 
 OPTIONS = (
     option("--votes", "Votes to read before the vectors, PLACE:BIT in every row.", multiple=True, metavar="FILE"),
-    option("--length", "How long the vectors are.", int),
+    option("--length", "Length of the vectors.", int),
     option(
         "--epsilon", "The budget: all looks at the state, and all releases. Smaller is stronger; 1 is common.", float
     ),

@@ -33,7 +33,7 @@ def party() -> None:
 @party.command("round")
 @options.takes(
     Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
-    option("--round-id", "The round's name; a new one for every round.", required=True),
+    option("--round-id", "Name of the round; use a new one for every round.", required=True),
     option(
         "--epsilon",
         "What a party's messages may tell about one of its items. Smaller is stronger; 1 is a common limit.",
@@ -42,21 +42,20 @@ def party() -> None:
     ),
     option(
         "--universe",
-        "All items that may occur: N for 0 to N-1, A:B for A to B-1, or a file with one item a line; 'integers' or "
-        "'strings' for any. With --levels once for each dimension: items have a value in each, and ranges are "
-        "rectangles.",
+        "All items that may occur: N for 0 to N-1, A:B, a file with one item per line, or 'integers' or 'strings' "
+        "for any. With --levels, once for each dimension.",
         multiple=True,
     ),
-    option("--alphabet", "With --levels: the characters of strings, in order."),
-    option("--max-length", "With --alphabet: the longest string.", int),
+    option("--alphabet", "With --levels: all characters of strings, in order."),
+    option("--max-length", "With --alphabet: length of the longest string.", int),
     option(
         "--protocol",
         "IndependentSketches, Separation, HadamardResponse, LocalHashing, Stream, ...",
         default="IndependentSketches",
     ),
-    flag("--levels", "Count intervals too, of a stream as well: heavy hitters of large universes, quantiles, ranges."),
-    option("--branching", "With --levels: parts of an interval; by default 16, of several dimensions 4.", int),
-    option("--option", "NAME=VALUE, a parameter of the protocol; may be repeated.", multiple=True),
+    flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges."),
+    option("--branching", "With --levels: parts of an interval; 16 by default, 4 with several dimensions.", int),
+    option("--option", "Parameter of the protocol, as NAME=VALUE; repeat it for several.", multiple=True),
 )
 def make_round(
     output: Path,
@@ -117,16 +116,16 @@ def _option(text: str) -> tuple[str, Any]:
 
 @party.command("plan")
 @options.takes(
-    option("--parties", "How many there are.", int, required=True),
-    option("--total", "How many items they have together, about.", int),
-    option("--steps", "Of a stream, in place of --total: its length, or that of the window.", int),
-    flag("--window", "With --steps: counts are of the last steps, for ever."),
-    flag("--levels", "Count intervals too: heavy hitters of large universes, quantiles, ranges."),
-    option("--branching", "With --levels: parts of an interval; by default 16.", int),
+    option("--parties", "Number of parties.", int, required=True),
+    option("--total", "Approximate number of items of all parties together.", int),
+    option("--steps", "For a stream, instead of --total: its length, or that of the window.", int),
+    flag("--window", "With --steps: count the last steps only, for ever."),
+    flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges."),
+    option("--branching", "With --levels: parts of an interval; 16 by default.", int),
     option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
-    option("--bytes-per-party", "How long messages may be on average.", float, default=1000.0),
-    option("--universe-size", "How many different items there may be.", int, default=2**20),
-    option("--zipf", "How skewed the items are: the exponent of a Zipf law that is assumed.", float, default=1.2),
+    option("--bytes-per-party", "Average length of a message, in bytes.", float, default=1000.0),
+    option("--universe-size", "Number of different items that may occur.", int, default=2**20),
+    option("--zipf", "How skewed the items are: exponent of a Zipf law.", float, default=1.2),
 )
 @options.text_format()
 def plan_round(levels: bool, branching: int | None, as_json: bool, **given: Any) -> None:
@@ -155,7 +154,7 @@ _round = options.gathers(
     _protocol_of,
     option(
         "--round round_file",
-        "The public parameters, as `discreet party round` wrote them.",
+        "Public parameters of the round, as `discreet party round` wrote them.",
         options.PATH,
         required=True,
     ),
@@ -166,11 +165,11 @@ _round = options.gathers(
 @options.files(help="This party's items; '-' is standard input.")
 @_round
 @options.takes(
-    option("--party number", "This party's number, which is public and no other party's; else a random one.", int),
-    option("--output -o", "Where to write the message.", options.PATH, required=True),
-    option("--state", "Of a stream: the party's state, which is made or continued. NOT private.", options.PATH),
-    option("--until", "Of a stream: nothing arrives from the last row to this step.", int),
-    flag("--resend", "Of a stream: write the last message once more, and nothing new."),
+    option("--party number", "Public number of this party; by default a random one.", int),
+    option("--output -o", "Write the message to this file.", options.PATH, required=True),
+    option("--state", "For a stream: file of the party's state, created or continued. NOT private.", options.PATH),
+    option("--until", "For a stream: no rows arrive up to this step.", int),
+    flag("--resend", "For a stream: write the last message again, and nothing new."),
 )
 @options.reading(every_row=True)
 @options.paying
@@ -246,20 +245,28 @@ def encode(
 _asked = options.gathers(
     "asked",
     dict,
-    option("--item", "Estimate this item (of several dimensions A,B); may be repeated.", multiple=True),
-    option("--items", "Estimate all items of this file, one a line.", options.PATH),
-    option("--top", "The K items with the largest estimates, of a bounded universe.", int),
-    option("--share", "With levels: all items that make up at least this share.", float),
-    option("--quantile quantiles", "With levels: this quantile; may be repeated.", float, multiple=True),
-    option("--range ranges", "With levels: LOW:HIGH, both included (corners A,B:C,D); may be repeated.", multiple=True),
-    option("--time", "Of a stream: estimate at this step.", int),
+    option("--item", "Estimate this item (A,B with several dimensions); repeat it for several.", multiple=True),
+    option("--items", "Estimate all items of this file, one per line.", options.PATH),
+    option("--top", "List the K items with the largest estimates (bounded universes).", int),
+    option("--share", "With levels: list all items that make up at least this share.", float),
+    option("--quantile quantiles", "With levels: estimate this quantile; repeat it for several.", float, multiple=True),
+    option(
+        "--range ranges",
+        "With levels: count LOW:HIGH, both included (corners A,B:C,D); repeat it for several.",
+        multiple=True,
+    ),
+    option("--time", "For a stream: estimate at this step.", int),
 )
 _limits = options.gathers(
     "limits",
     lambda **given: {name: value for name, value in given.items() if value is not None},
-    option("--max-items", "Leave out messages about more items than this, where the round allows more.", int),
-    option("--max-reports", "Of local protocols: leave out messages of more reports than this; by default 1.", int),
-    option("--minimum-reports", "Show nothing before this many parties (of local protocols: reports) were heard.", int),
+    option("--max-items", "Skip messages about more items than this.", int),
+    option("--max-reports", "Local protocols: skip messages with more reports than this; 1 by default.", int),
+    option(
+        "--minimum-reports",
+        "Show nothing before this many parties (local protocols: reports) have sent a message.",
+        int,
+    ),
 )
 
 
@@ -286,12 +293,12 @@ def _questions(
 )
 @_round
 @_asked
-@options.takes(option("--state", "Keep what was heard in this file; it is made or continued.", options.PATH))
+@options.takes(option("--state", "File that keeps what was received; created or continued.", options.PATH))
 @_limits
 @options.takes(
-    flag("--consistent", "Estimates that could be counts: none negative, and together as many as there are."),
+    flag("--consistent", "Adjust estimates so that none is negative and they add up to the total."),
     option("--liars", "Show how far this share of the parties could have moved each estimate.", float),
-    options.confidence("Of each interval."),
+    options.confidence("Probability with which each interval holds."),
 )
 @options.text_format("the estimates")
 @options.quiet

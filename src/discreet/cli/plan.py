@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 @options.reading(nulls="skip")
 @options.budget
 @options.takes(
-    option("--length", "How many events there are, about.", int),
-    option("--capacity", "The number of counters; by default what `discreet top` takes.", int),
-    option("--memory", "As many counters as a size such as 256MB has room for, instead of --capacity."),
-    option("-k --k", "How many items are wanted.", int, default=100),
-    option("--people", "How many people there are, about: what `discreet top --user` would publish.", int),
-    option("--items-per-person", "With --people: how many different items a person has, about.", float),
-    flag("--questions", "What counts, sums, means, histograms and quantiles would be off by, with the budget alone."),
-    option("--listed", "With --questions: how many items the list of a histogram has; 100 by default.", int),
-    flag("--published", "Show the papers' own mechanisms and their baselines, too."),
-    option("--max-items", "Protect users with this many items instead of events.", int),
-    options.confidence("Errors hold with this probability."),
+    option("--length", "Approximate number of rows.", int),
+    option("--capacity", "Number of counters; by default what `discreet top` takes.", int),
+    option("--memory", "Memory for counters, such as 256MB, instead of --capacity."),
+    option("-k --k", "Number of items to list.", int, default=100),
+    option("--people", "Approximate number of people: plan `discreet top --user`.", int),
+    option("--items-per-person", "With --people: approximate number of different items per person.", float),
+    flag("--questions", "Show the error of counts, sums, means, histograms and quantiles for this budget."),
+    option("--listed", "With --questions: number of items in the list of a histogram; 100 by default.", int),
+    flag("--published", "Also show the mechanisms of the papers as published."),
+    option("--max-items", "Hide people with up to this many items, instead of rows.", int),
+    options.confidence("Probability with which the errors hold."),
 )
 @options.text_format()
 @options.quiet

@@ -96,7 +96,7 @@ class Place:
                 refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
 
 
-EXPLAIN = options.flag("--explain", "Explain what the release promises.")
+EXPLAIN = options.flag("--explain", "Also explain what the release promises.")
 _WRITTEN = (
     options.option(
         "--format",
@@ -104,11 +104,11 @@ _WRITTEN = (
         options.choice("table", "json", "csv", "parquet"),
     ),
     options.option("--output -o", "Write the release to this file.", options.PATH_OR_URL),
-    options.option("--plot", "Also draw it: a file that ends in .png or .svg.", options.PATH_OR_URL),
+    options.option("--plot", "Also draw a picture to this file: .png, .svg or .pdf.", options.PATH_OR_URL),
     EXPLAIN,
 )
 place = options.gathers(
-    "place", Place, options.confidence("The intervals hold together with this probability."), *_WRITTEN
+    "place", Place, options.confidence("Probability with which all intervals hold together."), *_WRITTEN
 )
 answer_place = options.gathers(  # of one number, or of a few; their confidence is a word of the question
     "place", functools.partial(Place, 0.95), *_WRITTEN

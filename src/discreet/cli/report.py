@@ -30,9 +30,7 @@ place = options.gathers(
         "How to write the report; by default as the output's name says, or a table.",
         options.choice("html", "json", "csv", "table"),
     ),
-    options.option(
-        "--output -o", "Write the report to this file; of csv, one for every question.", options.PATH_OR_URL
-    ),
+    options.option("--output -o", "Write the report to this file; csv: one file per question.", options.PATH_OR_URL),
     EXPLAIN,
 )
 

@@ -26,7 +26,7 @@ def service() -> None:
 _FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
 _DATA = option(
     "--data",
-    "The folder of the service: events that wait, releases, and the ledger unless --ledger is elsewhere.",
+    "Folder of the service: waiting events, releases, and the ledger unless --ledger is given.",
     options.PATH,
     required=True,
 )
@@ -49,13 +49,13 @@ def _need_extra() -> None:
 @options.takes(
     _FILE,
     _DATA,
-    option("--host", "The address to listen on.", default="127.0.0.1"),
-    option("--port", "The port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
-    option("--tls-cert", "A certificate, PEM.", options.PATH),
-    option("--tls-key", "Its private key, PEM.", options.PATH),
+    option("--host", "Address to listen on.", default="127.0.0.1"),
+    option("--port", "Port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
+    option("--tls-cert", "Certificate (PEM).", options.PATH),
+    option("--tls-key", "Private key of the certificate (PEM).", options.PATH),
     _LEDGER,
-    flag("--take-over", "Take the streams over: anyone who published them before is refused from now on."),
-    option("--log", "How lines of the log are written.", choice("text", "json"), default="text"),
+    flag("--take-over", "Take over the streams: the service that published them before is refused from now on."),
+    option("--log", "Format of the log lines.", choice("text", "json"), default="text"),
 )
 def run(
     file: Path,
@@ -138,11 +138,11 @@ def _store(data: Path) -> Store:
 @service.command()
 @options.takes(
     _DATA,
-    option("--scope", "What it is for.", choice("ingest", "read", "admin")),
-    option("--stream", "For this stream alone; for all without."),
-    option("--note", "Words for the list."),
-    flag("--list", "Show the tokens there are (not the tokens themselves)."),
-    option("--remove", "Remove the token of this number.", int),
+    option("--scope", "What the token allows.", choice("ingest", "read", "admin")),
+    option("--stream", "Stream that the token is for; all by default."),
+    option("--note", "Note to show in the list."),
+    flag("--list", "List the tokens by number, scope and note (not their secrets)."),
+    option("--remove", "Remove the token with this number.", int),
 )
 def token(data: Path, scope: str | None, stream: str | None, note: str | None, list: bool, remove: int | None) -> None:
     """Make a token, which is shown once; or list and remove them."""
@@ -195,7 +195,7 @@ _STATUS = ("name", "ticks_published", "ticks", "ends", "spent", "spool_bytes")
 
 
 @service.command()
-@options.takes(_DATA, _LEDGER, option("--output -o", "The new folder.", options.PATH, required=True))
+@options.takes(_DATA, _LEDGER, option("--output -o", "Folder to create.", options.PATH, required=True))
 def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
     """Copy a service's folder and its ledger, also while it runs.
 
@@ -214,7 +214,7 @@ def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
 @options.takes(
     Argument("source", "The backup.", type=options.PATH, metavar="BACKUP"),
     _DATA,
-    flag("--ledger-too", "Put the copy of the ledger back, too: only if the ledger itself is lost."),
+    flag("--ledger-too", "Also restore the ledger; only if the ledger itself is lost."),
 )
 def restore(source: Path, data: Path, ledger_too: bool) -> None:
     """Put a backup into a new folder.

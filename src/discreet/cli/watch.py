@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @options.takes(
     options.Argument("file", "A file that grows; '-' is standard input.", metavar="FILE"),
-    option(
-        "--state", "The file that keeps where we are; it holds raw counts: protect it.", options.PATH, required=True
-    ),
+    option("--state", "File that keeps the progress. It holds raw counts: protect it.", options.PATH, required=True),
     *(option for each in words_of(LiveQuestion) for option in options.of_word(each)),
     options.INPUT_FORMAT,
     *options.CELLS,
@@ -34,11 +32,11 @@ if TYPE_CHECKING:
 )
 @options.budget
 @options.takes(
-    flag("--once", "Stop at the end of the file, which is whole; the last tick stays open."),
+    flag("--once", "Stop at the end of the file; the last tick stays open."),
     flag(
         "--restored",
-        "The state is an older copy and the newer one is lost: pay the budget once more and go on after the last tick "
-        "that the ledger knows.",
+        "Continue from an older copy because the newest state is lost. Charges the budget again, and goes on after "
+        "the last tick in the ledger.",
     ),
 )
 @options.paying

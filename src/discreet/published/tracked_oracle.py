@@ -91,7 +91,7 @@ class OracleStatement:
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """Number of parties."""
         product = 1
         for side in self.shape:
             product *= side

@@ -30,7 +30,7 @@ class Distinct(Question):
 
     column: str | None = word(None, "Column whose different values are counted.", column())
     max_items: int | None = word(
-        None, "Credit a person with at most N values; chosen privately if not given.", whole(1),
+        None, "Count at most N values of each person; chosen privately if not given.", whole(1),
         old=("max_items_per_user",),
     )  # fmt: skip
     confidence: float = word(0.95, "Probability with which the interval holds.", share())

@@ -41,7 +41,7 @@ class Histogram(Question):
     only_shown: ClassVar[bool] = True
 
     column: str | None = word(None, "Column to count; by default the only one.", column())
-    universe: Any = word(None, "List of the items to count, which is public.", universe_kind())
+    universe: Any = word(None, "Public list of the items to count: a file, N for 0 to N-1, or A:B.", universe_kind())
     max_items: int | None = word(
         None, "Count the first N listed items of a person; needed for people.", whole(1), old=("max_items_per_user",)
     )

@@ -62,12 +62,14 @@ class LiveQuestion(Worded):
         None, "List of all items that may be published, known in advance.", plain("FILE|N|A:B", _texts)
     )
     where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
-    lookup: Any = word(None, "Public table with a row for every value of --on: adds its columns.", plain("FILE"))
-    on: str | None = word(None, "Column of the input and of the lookup that says which row belongs.", one_column())
-    bad_rows: str = word("skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"))
+    lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"))
+    on: str | None = word(None, "Column that joins the input and the lookup.", one_column())
+    bad_rows: str = word(
+        "skip", "What to do with rows that cannot be read: skip them, or stop.", choice("skip", "error")
+    )
     k: int = word(20, "List at most N items.", whole(1), letter="k")
     horizon: str | int | None = word(
-        None, "Ticks that the budget is for, or a time such as 30d; without it for ever, with 1.6 times the noise.",
+        None, "Ticks the budget covers, or a time such as 30d. Without it: for ever, with 1.6 times the noise.",
         plain("N|TIME"),
     )  # fmt: skip
     tick: str | None = word(
@@ -75,7 +77,7 @@ class LiveQuestion(Worded):
     )
     rows: int | None = word(None, "Number of rows in a tick.", whole(1))
     per: str | None = word(
-        None, "Begin anew with every span of the calendar, such as 1d; hides a person's day. Needs a column of times.",
+        None, "Start over with every calendar span, such as 1d; hides a person's day. Needs a time column.",
         plain("SPAN"),
     )  # fmt: skip
     zone: str | None = word(None, "Time zone of these spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))
@@ -87,14 +89,12 @@ class LiveQuestion(Worded):
     )
     by_clock: bool = word(False, "For live input: let the clock end the ticks, not the rows.", flag())
     window: int | None = word(None, "Count only the last N ticks; by default all since the first.", whole(1))
-    increase: int | None = word(None, "Say with every tick how much it rose over N ticks; costs nothing.", whole(1))
+    increase: int | None = word(None, "Also publish how much each tick rose over N ticks; costs nothing.", whole(1))
     mechanism: str | None = word(
-        None, "How counts get their noise: factorised, tree, meta or sparse; by default the best.",
+        None, "How noise is added over time; by default the most accurate way.",
         choice(*_MECHANISMS),
     )  # fmt: skip
-    switches: int | None = word(
-        None, "How often the top K may be chosen anew with mechanism sparse; 1 by default.", whole(0)
-    )
+    switches: int | None = word(None, "With mechanism sparse: how often the top K may change; 1 by default.", whole(0))
     capacity: int | None = word(None, "Counters of each sketch; 65,536 by default.", whole(1))
     memory: str | None = word(
         None, "Memory for counters, such as 200MB, instead of their number.", ValueKind(shown="SIZE")

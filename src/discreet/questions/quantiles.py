@@ -125,16 +125,16 @@ class Quantiles(Question):
         "linear", "Divide the range evenly, by ratios, or into whole numbers.", choice("linear", "log", "whole")
     )
     max_rows: int | None = word(
-        None, "Votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
+        None, "Number of votes of a person, shared by their rows; 1 by default.", whole(1), old=("max_rows_per_user",)
     )
     bins: int | None = word(
-        None, "Parts of the range; by default 65,536 or more, or every whole number, day or second.", whole(2, 2**20),
+        None, "Number of parts of the range; by default 65,536 or more, or one per day or second.", whole(2, 2**20),
         advanced=True,
     )  # fmt: skip
     confidence: float = word(0.95, "Probability with which all intervals hold together.", share())
 
     mechanism: str = word(
-        "auto", "Tree of noisy counts, or choice of values: the better one by default.",
+        "auto", "Tree of noisy counts, or private choice of values; by default the better one.",
         choice("auto", "tree", "choice"), advanced=True,
     )  # fmt: skip
 

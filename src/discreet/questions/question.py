@@ -168,36 +168,35 @@ class Question(Worded, abc.ABC):
     every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
     groups: Sequence[Any] | None = word(
         None,
-        "Public list of all groups, one a line (CSV for several columns).",
+        "File with all groups, if they are public: one per line (CSV for several columns).",
         plain("FILE", _groups_from_text),
         advanced=True,
     )
     where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
-    lookup: Any = word(
-        None, "Public table with a row for every value of --on: adds its columns.", plain("FILE"), advanced=True
-    )
-    on: str | None = word(
-        None, "Column of the data and of the lookup that says which row belongs.", column(), advanced=True
-    )
-    nulls: str = word("error", "Rows without a value are an error, or left out.", choice("error", "skip"))
+    lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"), advanced=True)
+    on: str | None = word(None, "Column that joins the data and the lookup.", column(), advanced=True)
+    nulls: str = word("error", "What to do with rows that lack a value: stop, or skip them.", choice("error", "skip"))
     bad_rows: str = word(
-        "skip", "Rows that cannot be read are left out, or an error.", choice("skip", "error"), old=("bad_items",)
+        "skip",
+        "What to do with rows that cannot be read: skip them, or stop.",
+        choice("skip", "error"),
+        old=("bad_items",),
     )
 
     max_bad: float | None = word(
-        None, "Publish nothing where more rows than this cannot be read: 10%. Takes 5% of the budget.",
+        None, "Stop if more rows than this cannot be read, such as 10%. Takes 5% of the budget.",
         share_of_rows(), advanced=True,
     )  # fmt: skip
     rules: ClassVar[tuple[Refusal, ...]] = (Refusal(_GROUPS, lambda q: not q.is_grouped, "groups"),)
 
-    unit: Unit | None = word(None, "What is hidden: row, person or person-day.", unit_kind())
+    unit: Unit | None = word(None, "What to hide: one row, a person, or a person's day.", unit_kind())
     time: str | None = word(
         None, "Column with the time of a row (ISO 8601 or Unix seconds).", column(), old=("time_column",)
     )
     zone: str | None = word(
         None, "Time zone of days and spans, such as Europe/Berlin; UTC by default.", plain("ZONE"), advanced=True
     )
-    period: Any = word(None, "Day that this is about; rows of others are left out.", plain("DAY"))
+    period: Any = word(None, "Day to publish, such as 2026-11-15; rows of other days are skipped.", plain("DAY"))
 
     shared_rules: ClassVar[tuple[Refusal, ...]] = (
         Refusal("{unit} row cannot be combined with {user}", lambda q: q.unit == ROW and q.user is not None, "unit"),

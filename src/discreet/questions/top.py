@@ -81,7 +81,11 @@ class Top(Question):
         None, "Add up this column instead of counting people.", one_column(), old=("values", "value_column")
     )
     value_range: tuple[float, float] | None = word(None, "Clip values to this public range.", number_range())
-    universe: Any = word(None, "List of all possible values, if it is public; needs no delta.", universe_kind())
+    universe: Any = word(
+        None,
+        "All possible values, if they are public: a file, N for 0 to N-1, or A:B. Needs no delta.",
+        universe_kind(),
+    )
     pairs: int | None = word(None, "List which two items people have together.", _pairs_kind())
     max_items: int | None = word(
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
@@ -92,16 +96,20 @@ class Top(Question):
     )
     mechanism: Any = word("auto", "Mechanism, by a name that `discreet plan` shows.", plain("NAME"), advanced=True)
     capacity: int | None = word(
-        None, "Number of counters; by default as `plan` chooses it.", whole(1, 2**30), advanced=True
+        None, "Number of counters of the sketch; by default as `discreet plan` chooses.", whole(1, 2**30), advanced=True
     )
     length: int | None = word(
-        None, "Public bound of the number of rows, for the capacity.", whole(1), advanced=True, old=("stream_length",)
+        None,
+        "Public upper limit of the number of rows; sizes the sketch.",
+        whole(1),
+        advanced=True,
+        old=("stream_length",),
     )
     total_share: float | None = word(
         None, "Spend this share of the budget on the number of all rows.", share(), advanced=True
     )
     memory: str | None = word(
-        None, "Memory, such as 2GB; people who do not fit go to disk.", plain("SIZE"), advanced=True
+        None, "Memory to use, such as 2GB; what does not fit goes to disk.", plain("SIZE"), advanced=True
     )
     workers: int | None = word(None, "Number of threads that count; 1 by default.", whole(1, MAX_SHARDS), advanced=True)
     grouped: bool | None = word(
