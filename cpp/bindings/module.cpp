@@ -53,6 +53,7 @@ NB_MODULE(_native, m) {
   discreet::bind_exact_counts(m);
   discreet::bind_interner(m);
   discreet::bind_joined_rows(m);
+  discreet::bind_made_columns(m);
   discreet::bind_misra_gries(m);
   discreet::bind_multiparty(m);
   discreet::bind_noise(m);

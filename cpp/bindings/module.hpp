@@ -14,6 +14,7 @@ void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
 void bind_interner(nb::module_& m);
 void bind_joined_rows(nb::module_& m);
+void bind_made_columns(nb::module_& m);
 void bind_misra_gries(nb::module_& m);
 void bind_multiparty(nb::module_& m);
 void bind_noise(nb::module_& m);

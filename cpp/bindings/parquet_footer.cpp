@@ -73,23 +73,6 @@ std::optional<std::vector<RunOfPages>> runs_of(const Pages& self, size_t group) 
 }
 
 void bind_pages(nb::module_& m) {
-  nb::class_<MadeColumn>(m, "MadeColumn", "Items that native code has read and checked. NOT PRIVATE.")
-      .def("__len__", [](const MadeColumn& self) { return self.column.length; })
-      .def(
-          "to_list",
-          [](const MadeColumn& self) {
-            const Column& rows = self.column;
-            nb::typed<nb::list, nb::bytes> out;
-            for (int64_t i = 0; i < rows.length; ++i) {
-              const std::string_view item =
-                  rows.dictionary ? bytes_at(*rows.dictionary, static_cast<int64_t>(integer_at(rows, i))) : bytes_at(rows, i);
-              out.append(nb::bytes(item.data(), item.size()));
-            }
-            return out;
-          },
-          "The bytes of every item.")
-      .def_ro("nulls", &MadeColumn::nulls, "How many rows beside the items were null.")
-      .def_ro("bad", &MadeColumn::bad, "How many rows beside the items cannot be items.");
   nb::class_<RunOfPages>(m, "ParquetRun")
       .def(
           "decode",

@@ -267,6 +267,34 @@ def join_rows(fixed: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None, 
     Writes the keys of rows: the fixed parts, the lengths of all texts but the last in four bytes, and the texts.
     """
 
+class MadeColumn:
+    """Items that native code has read and checked. NOT PRIVATE."""
+
+    def __len__(self) -> int: ...
+
+    def to_list(self) -> list[bytes]:
+        """The bytes of every item."""
+
+    @property
+    def dictionary(self) -> MadeColumn | None:
+        """The values that rows are indices of; None if rows hold their own."""
+
+    @property
+    def nulls(self) -> int:
+        """How many rows beside the items were null."""
+
+    @property
+    def bad(self) -> int:
+        """How many rows beside the items cannot be items."""
+
+def gathered(pieces: Sequence[tuple[MadeColumn, int, int]], keep: object | None = None) -> tuple[bytes, bytes]:
+    """
+    (offsets, data) of the rows of these pieces (a column, where they begin, where they end), or of those to keep: the buffers of an Arrow column of texts or bytes.
+    """
+
+def codes_of(pieces: Sequence[tuple[MadeColumn, int, int]]) -> bytes:
+    """The index (int32) of every row of pieces by the same dictionary."""
+
 class MisraGries:
     def __init__(self, capacity: int, max_key_bytes: int, seed: int) -> None: ...
 
@@ -513,22 +541,6 @@ class PanTable:
 
     @property
     def rounds(self) -> int: ...
-
-class MadeColumn:
-    """Items that native code has read and checked. NOT PRIVATE."""
-
-    def __len__(self) -> int: ...
-
-    def to_list(self) -> list[bytes]:
-        """The bytes of every item."""
-
-    @property
-    def nulls(self) -> int:
-        """How many rows beside the items were null."""
-
-    @property
-    def bad(self) -> int:
-        """How many rows beside the items cannot be items."""
 
 class ParquetRun:
     def decode(self) -> MadeColumn:

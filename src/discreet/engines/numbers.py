@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +41,8 @@ def numbered(
     columns: Iterator[Columns], users: Numbers, items: Numbers, values: ValueRange | None
 ) -> Iterator[NumberedRows]:
     """The columns in numbers, in their order: one thread for people, one for items, while this one reads."""
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting: deque[tuple[object, ...]] = deque()
 
     def first() -> NumberedRows:
@@ -85,6 +85,12 @@ def plain_numbers(amounts: pa.Array) -> npt.NDArray[np.float64]:
     return found
 
 
+def _fresh_seed() -> int:
+    import secrets
+
+    return secrets.randbits(64)
+
+
 class Numbers:
     """A column of values as whole numbers, and back.
 
@@ -96,7 +102,7 @@ class Numbers:
         self, role: str, *, tagged: bool = False, max_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None
     ) -> None:
         self._role = role
-        self._seed = secrets.randbits(64) if seed is None else seed
+        self._seed = _fresh_seed() if seed is None else seed
         # A kind takes a byte.
         self._texts = _native.Interner(max(max_bytes, DEFAULT_MAX_KEY_BYTES + tagged), self._seed)
         self._whole = _native.IntegerInterner(self._seed)

@@ -37,7 +37,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
-from discreet.engines.conditions import Plan, literal, plan_of
+from discreet.engines.conditions import Plan, literal, plan_of, true_rows
 from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
 from discreet.events.columns import choose, kind_of, without_views
 from discreet.events.files import FileRows, Files, column_names
@@ -598,10 +598,10 @@ def _as_regex(made: Node, name: str, maker: _Flattener) -> Node:
 
 def _longer(column: pa.ChunkedArray, limit: int) -> Mask | None:
     """Which texts (or bytes) of a column are longer; None if none is."""
-    import pyarrow.compute as pc
-
     if column.nbytes <= limit or kind_of(column.type, lists=False) not in ("text", "bytes"):
         return None
+    import pyarrow.compute as pc
+
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     long = np.asarray(pc.greater(pc.binary_length(column), limit).fill_null(False), np.bool_)
@@ -719,6 +719,13 @@ class _Step(NamedTuple):
 
 
 _SAMPLE = 1024
+_KNOWN = 1 << 14  # texts of which it is kept what a condition says: that depends on the text and the query alone
+
+
+def _bad_and_true(found: pa.StructArray) -> tuple[Mask, Mask]:
+    """Of which rows a condition could not be computed, and for which of the others it holds."""
+    bad = np.asarray(found.is_null(), np.bool_)
+    return bad, np.asarray(found.field(0).fill_null(False), np.bool_) & ~bad
 
 
 def _few_texts(table: pa.Table) -> pa.DictionaryArray | None:
@@ -750,11 +757,15 @@ class RowQuery:
             None if each is not None and each["class"] != "COLUMN_REF" else next(places) for each in expressions
         ]
         self.selects = bool(conditions)
+        self.looks_at: Sequence[int] = sorted({reads.index(name) for name in _columns_in(list(conditions))}) or range(
+            len(reads)
+        )
         self._names = {name: f"c{place}" for place, name in enumerate(reads) if name is not None}
         self._maker, self._conditions, self._computed = maker, list(conditions), computed
         self._short = _short_columns([*conditions, *computed])
         self._plans: dict[tuple[str, ...], list[_Step]] = {}  # by types of columns, as the next
         self._computations: dict[tuple[str, ...], _Statement] = {}
+        self._known: dict[str, dict[str | None, tuple[bool, bool]]] = {}  # by statement and text: bad, true
 
     @functools.cached_property
     def _blocks(self) -> Blocks:
@@ -778,15 +789,22 @@ class RowQuery:
         fields = ", ".join(f"k{place} := ({text})" for place, text in enumerate(expressions))
         return f"SELECT TRY(struct_pack({fields})) AS r FROM rows"
 
+    def _columns_of(self, schema: pa.Schema, column: Callable[[str], Any]) -> dict[str, Any]:
+        """Those that are there, by their own names."""
+        return {name: column(ours) for name, ours in self._names.items() if ours in schema.names}
+
+    def _kinds(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        return self._columns_of(schema, lambda ours: schema.field(ours).type)
+
     def _texts_in(self, schema: pa.Schema) -> set[str]:
-        kinds = {name: schema.field(ours).type for name, ours in self._names.items()}
+        kinds = self._kinds(schema)
         return {name for name, kind in kinds.items() if kind_of(kind, lists=False) == "text"}
 
     def _steps(self, schema: pa.Schema) -> list[_Step]:
         """How to compute the conditions of columns of such types, in their order; tried without any of the rows."""
-        types = tuple(map(str, schema.types))
+        types = tuple(map(str, schema))
         if types not in self._plans:
-            kinds = {name: schema.field(ours).type for name, ours in self._names.items()}
+            kinds = self._kinds(schema)
             plans = [(plan_of(each, kinds), each) for each in self._conditions]
             steps: list[_Step] = []
             for slow, group in itertools.groupby(plans, key=lambda each: each[0] is None):
@@ -801,24 +819,23 @@ class RowQuery:
             self._plans[types] = steps
         return self._plans[types]
 
-    def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         """Which rows stay, and for which this cannot be computed."""
         table = self._table(columns)
         failed = self._too_long(table)
         held = np.ones(table.num_rows, np.bool_) if failed is None else ~failed
         failed = np.zeros(table.num_rows, np.bool_) if failed is None else failed
-        given = {name: table.column(ours) for name, ours in self._names.items()}
+        given = self._columns_of(table.schema, table.column)
         for plan, statement, read in self._steps(table.schema):
             if plan is not None:
-                held &= np.asarray(plan(given).fill_null(False), np.bool_)
+                held &= true_rows(plan(given))
                 continue
             assert statement is not None
             # Where a condition before does not hold, this one is not asked.
             some = table.select(read) if held.all() else table.select(read).filter(pa.array(held))
-            found = self._of_each(statement, some)
-            bad, asked = np.asarray(found.is_null(), np.bool_), np.flatnonzero(held)
+            (bad, true), asked = self._of_each(statement, some), np.flatnonzero(held)
             failed[asked[bad]] = True
-            held[asked[~np.asarray(found.field(0).fill_null(False), np.bool_) | bad]] = False
+            held[asked[~true]] = False
         return held, failed
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
@@ -837,25 +854,38 @@ class RowQuery:
             result = some.take(pa.array(np.cumsum(~long) - 1, mask=long))
         return [result.field(at) for at in range(result.type.num_fields)], np.asarray(result.is_null(), np.bool_)
 
-    def _table(self, columns: Sequence[pa.Array]) -> pa.Table:
-        given = zip(self.reads, columns, strict=True)
-        return pa.table({self._names[name]: without_views(column) for name, column in given if name is not None})
+    def _table(self, columns: Sequence[pa.Array | None]) -> pa.Table:
+        given = ((name, column) for name, column in zip(self.reads, columns, strict=True) if name is not None)
+        return pa.table({self._names[name]: without_views(column) for name, column in given if column is not None})
 
     def _too_long(self, table: pa.Table) -> Mask | None:
         """The rows that nothing is computed of; None if there are none."""
-        limits = [_SHORT if name in self._short else _LONGEST for name in self._names]
-        found = [long for at, limit in enumerate(limits) if (long := _longer(table.column(at), limit)) is not None]
+        columns = self._columns_of(table.schema, table.column)
+        limits = {name: _SHORT if name in self._short else _LONGEST for name in columns}
+        found = [long for name, limit in limits.items() if (long := _longer(columns[name], limit)) is not None]
         return np.logical_or.reduce(found) if found else None
 
-    def _of_each(self, statement: _Statement, table: pa.Table) -> pa.StructArray:
-        """What a condition says of every row; of one column of texts that are often the same, of each of them once."""
+    def _of_each(self, statement: _Statement, table: pa.Table) -> tuple[Mask, Mask]:
+        """Of which rows a condition cannot be computed, and for which it holds.
+
+        Of one column of texts that are often the same, each of them is asked about once.
+        """
         encoded = _few_texts(table)
         if encoded is None:
-            return self._blocks.computed(statement.sql, table, statement.kind)
-        kind, none = table.schema.field(0).type, len(encoded.dictionary)
-        values = pa.chunked_array([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)]).cast(kind)
-        found = self._blocks.computed(statement.sql, pa.table([values], schema=table.schema), statement.kind)
-        return found.take(encoded.indices.fill_null(none))
+            return _bad_and_true(self._blocks.computed(statement.sql, table, statement.kind))
+        texts = [*encoded.dictionary.to_pylist(), None]
+        known = self._known.setdefault(statement.sql, {})
+        if len(known) > _KNOWN:
+            known.clear()
+        new = [text for text in texts if text not in known]
+        if new:
+            values = pa.table([pa.array(new, table.schema.field(0).type)], schema=table.schema)
+            said = _bad_and_true(self._blocks.computed(statement.sql, values, statement.kind))
+            known.update(zip(new, zip(*(each.tolist() for each in said), strict=True), strict=True))
+        codes = encoded.indices.fill_null(len(texts) - 1) if encoded.null_count else encoded.indices
+        of_texts = np.array([known[text] for text in texts], np.bool_)
+        bad, true = of_texts[np.asarray(codes)].T
+        return bad, true
 
     def _tried(self, sql: str, schema: pa.Schema) -> _Statement:
         """Whether it can be computed of such columns at all: of no rows, and of one of the probes.

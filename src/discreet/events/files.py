@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from discreet.events.row_query import Bound, Rowwise
     from discreet.events.text import Dialect, TextReader, TextRows
 
-_BLOCKS_OF_A_QUERY = 16  # what a query takes to begin is the same for one row and for many
+_BLOCKS_OF_A_QUERY = 4  # what a query takes to begin is the same for one row and for many
 
 _TABLES = ("parquet", "arrow", "table")  # formats with a schema; the others are text
 
@@ -336,6 +336,9 @@ class FileRows(Rows):
                 with closing(self.side_by_side(pages.tasks(self._hash))) as made:
                     yield from made
                 return
+        if format == "parquet" and self._reading.bound is not None:
+            yield from self._selected(source, reads)
+            return
         if format in _TABLES:
             yield from self._queried(self._of_table(source, format, reads), source)
             return
@@ -393,17 +396,34 @@ class FileRows(Rows):
 
         return read_arrow(source, reads[0], [str(name) for name in reads[1:]])
 
+    def _selected(self, source: Any, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+        """What the query makes of a Parquet file, of which it looks at the columns of its conditions first."""
+        from discreet.events.parquet import parquet_batches
+        from discreet.events.row_query import of_batch
+
+        assert self._reading.bound is not None
+        for batch in parquet_batches(source, reads[0], [str(name) for name in reads[1:]]):
+            yield self._without_bad(of_batch(self._reading.bound, batch), batch.arrays, source)
+
     def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: Any) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of the columns of a table."""
-        bound = self._reading.bound
         for arrays in read:
-            if bound is not None:
-                from discreet.events.row_query import of_arrays
+            yield arrays if self._reading.bound is None else self._without_bad(None, partial(tuple, arrays), source)
 
-                arrays = self._texts(arrays, source)  # a query takes nothing else for text
-                arrays, bad = of_arrays(bound, arrays)
-                self._assembler.found_bad(bad, f"{source.name} has {columns.UNCOMPUTED}")
-            yield arrays
+    def _without_bad(
+        self,
+        found: tuple[tuple[pa.Array, ...], int] | None,
+        arrays: Callable[[], tuple[pa.Array, ...]],
+        source: Any,
+    ) -> tuple[pa.Array, ...]:
+        """What was found, or else is found now in these columns; rows that cannot be computed are bad."""
+        if found is None:
+            from discreet.events.row_query import of_arrays
+
+            assert self._reading.bound is not None
+            found = of_arrays(self._reading.bound, self._texts(arrays(), source))  # it takes nothing else for text
+        self._assembler.found_bad(found[1], f"{source.name} has {columns.UNCOMPUTED}")
+        return found[0]
 
     def _texts(self, arrays: tuple[pa.Array, ...], source: Any) -> tuple[pa.Array, ...]:
         """The rows whose text is UTF-8, in all columns."""

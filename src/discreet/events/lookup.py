@@ -132,14 +132,15 @@ class _LookedBound:
             for at in places
         ]
         self.selects = bool(self._asked) or (inner is not None and inner.selects)
+        self.looks_at: Sequence[int] = range(len(self.reads))
 
-    def _all(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    def _all(self, columns: Sequence[Any]) -> list[Any]:
         """The columns that the query reads, of both."""
         more = [str(name) for name in self._needs if name in self._lookup.columns]
         found = dict(zip(more, self._lookup.found(columns[self.reads.index(self._lookup.on)], more), strict=True))
         return [found[str(name)] if name in found else columns[self.reads.index(name)] for name in self._needs]
 
-    def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         every = self._all(columns)
         if self._inner is not None and self._inner.selects:
             keep, failed = self._inner.keeps(every)

@@ -70,19 +70,22 @@ class ColumnPages:
                 from discreet.events.parquet import ArrowColumns
 
                 others = others or ArrowColumns(self._source, self._column, [])
-                yield from (partial(_as_it_is, arrays) for arrays in others.of_group(group))
+                yield from (partial(_as_it_is, batch.arrays()) for batch in others.of_group(group))
             else:
                 yield from (partial(self._decoded, run, hash) for run in runs)
             self._source.advance_to((group + 1) / self._pages.groups)
 
     def _decoded(self, run: _native.ParquetRun, hash: Callable[[_native.MadeColumn], object]) -> _native.MadeColumn:
-        made = None
-        with suppress(DataError):
-            made = run.decode()
-        if made is None:
-            raise damaged(self._source.name)
+        made = decoded(run, self._source.name)
         hash(made)
         return made
+
+
+def decoded(run: _native.ParquetRun, name: str) -> _native.MadeColumn:
+    """The rows of some pages of a file of this name."""
+    with suppress(DataError):
+        return run.decode()
+    raise damaged(name)
 
 
 def _as_it_is(arrays: Any) -> Any:

@@ -12,17 +12,19 @@ from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet.errors import DataError
-from discreet.events.columns import check_names, without_views
+from discreet.events.columns import check_names, filtered, readable, without_views
 from discreet.events.items import categories_of, item_of, library, objects_of, read
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
+
+if TYPE_CHECKING:
+    from discreet.events.parquet import Batch
 
 Mask = npt.NDArray[np.bool_]
 
@@ -34,14 +36,19 @@ class Bound(Protocol):
         reads: The columns of the input that it takes, in the order in which they are to be given.
         taken: For every column asked for its place in `reads`, or None if it is computed.
         selects: Whether some rows may not stay.
+        looks_at: The places in `reads` of the columns that say which.
     """
 
     reads: Sequence[str | None]
     taken: Sequence[int | None]
     selects: bool
+    looks_at: Sequence[int]
 
-    def keeps(self, columns: Sequence[pa.Array]) -> tuple[Mask, Mask]:
-        """Which rows stay, and for which this cannot be computed. Of rows that stay it can."""
+    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
+        """Which rows stay, and for which this cannot be computed. Of rows that stay it can.
+
+        None stands for a column that it does not look at, and whose texts are no longer than an item may be.
+        """
         ...
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:
@@ -84,6 +91,8 @@ def texts_of(rows: TextRows) -> list[pa.Array]:
     """The columns as a query sees them: text, null where there is neither text, nor a number, nor true or false."""
     if rows.values is None:
         return rows.columns
+    import pyarrow.compute as pc
+
     shown = []
     for column, kinds in zip(rows.columns, rows.values, strict=True):
         if not pa.types.is_list(column.type) and (kinds == OTHER).any():
@@ -95,20 +104,40 @@ def texts_of(rows: TextRows) -> list[pa.Array]:
 
 def of_arrays(query: Bound, arrays: tuple[pa.Array, ...]) -> tuple[tuple[pa.Array, ...], int]:
     """The same of columns, and how many rows are bad."""
-    bad = 0
-    if query.selects:
-        keep, failed = query.keeps(arrays)
-        bad += int(np.count_nonzero(failed))
-        if not keep.all():
-            kept = pa.array(keep)
-            arrays = tuple(array.filter(kept) for array in arrays)
+    if not query.selects:
+        return _with_computed(query, arrays, 0)
+    keep, failed = query.keeps(arrays)
+    if not keep.all():
+        arrays = tuple(filtered(array, keep) for array in arrays)
+    return _with_computed(query, arrays, int(np.count_nonzero(failed)))
+
+
+def of_batch(query: Bound, batch: Batch) -> tuple[tuple[pa.Array, ...], int] | None:
+    """The same of a batch, in which texts of rows that do not stay are never copied.
+
+    None where all columns have to be looked at first: where nothing is selected, or text may not be UTF-8.
+    """
+    places = range(len(query.reads))
+    beside = [place for place in places if place not in query.looks_at]
+    if not query.selects or not beside or any(map(batch.may_hold_bad_text, beside)):
+        return None
+    looked = [None if place in beside else batch.array(place) for place in places]
+    if any(array is not None and readable(array, None, check_text=True) is not None for array in looked):
+        return None
+    keep, failed = query.keeps(looked)
+    needed = places if None in query.taken else query.taken
+    arrays = tuple(batch.array(place, keep) if place in needed else looked[place] for place in places)
+    return _with_computed(query, arrays, int(np.count_nonzero(failed)))
+
+
+def _with_computed(query: Bound, arrays: tuple[Any, ...], bad: int) -> tuple[tuple[pa.Array, ...], int]:
     computed: list[pa.Array] = []
     if None in query.taken:
         computed, failed = query.computes(arrays)
         if failed.any():
             bad += int(np.count_nonzero(failed))
-            kept = pa.array(~failed)
-            arrays, computed = tuple(a.filter(kept) for a in arrays), [a.filter(kept) for a in computed]
+            arrays = tuple(filtered(array, ~failed) for array in arrays)
+            computed = [filtered(array, ~failed) for array in computed]
     made = iter(computed)
     return tuple(next(made) if place is None else arrays[place] for place in query.taken), bad
 
@@ -161,6 +190,8 @@ def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
         return column(name)
     first, _, rest = name.partition(".")
     if rest and schema.names.count(first) == 1 and pa.types.is_struct(schema.field(first).type):
+        import pyarrow.compute as pc
+
         found = column(first)
         with suppress(KeyError, pa.ArrowException):
             return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found

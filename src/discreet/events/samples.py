@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
@@ -39,6 +38,8 @@ class UserSets:
     """
 
     def __init__(self, max_items: int) -> None:
+        import secrets
+
         self._max_items = whole_number("max_items", max_items)
         self._key = secrets.token_bytes(16)
         self._sets: dict[Any, tuple[tuple[int, Any], ...]] = {}  # (hash, item), in order

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import UNCOMPUTED, all_utf8, choose, is_utf8
+from discreet.events.columns import UNCOMPUTED, all_utf8, choose, filtered, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.times import NOT_A_TIME
 
@@ -78,8 +78,7 @@ class TextRows:
         if not bad.any():
             return
         self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kinds[bad]
-        good = pa.array(~bad)
-        self.columns = [column.filter(good) for column in self.columns]
+        self.columns = [filtered(column, ~bad) for column in self.columns]
         if self.values is not None:
             self.values = [kinds[~bad] for kinds in self.values]
 

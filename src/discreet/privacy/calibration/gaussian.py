@@ -20,7 +20,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial import hermite_e
 
 from discreet import _native
 from discreet.errors import ParameterError
@@ -50,6 +49,8 @@ _LARGEST_ROOT = 5.188001224374871
 
 
 def _hermite(degree: int, u: Array) -> Array:
+    from numpy.polynomial import hermite_e
+
     return np.asarray(hermite_e.hermeval(u, [0.0] * degree + [1.0]), dtype=np.float64)
 
 
