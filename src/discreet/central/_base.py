@@ -156,7 +156,8 @@ class Mechanism(abc.ABC):
     def empty_summary(self, max_key_bytes: int) -> Any:
         """The empty summary that it publishes once rows have filled it, for keys of at most this many bytes."""
         kind: Any = self.accepts[0]
-        return kind(self.capacity, max_key_bytes=max_key_bytes)  # type: ignore[attr-defined]
+        counters = (self.capacity,) if hasattr(self, "capacity") else ()  # of exact counts there are any number
+        return kind(*counters, max_key_bytes=max_key_bytes)
 
     def check(self, summary: Any) -> None:
         """Raise `IncompatibleSummaryError` for a summary that the proof does not cover."""

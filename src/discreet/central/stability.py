@@ -86,9 +86,6 @@ class Stability(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
 
-    def empty_summary(self, max_key_bytes: int) -> ExactCounts:
-        return ExactCounts(max_key_bytes=max_key_bytes)
-
     def draw(self, summary: ExactCounts, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()
         draw = source.discrete_gaussian if self.noise == "gaussian" else source.discrete_laplace

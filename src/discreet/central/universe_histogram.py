@@ -113,9 +113,6 @@ class UniverseHistogram(Mechanism):
     def _assumed_of_users(self) -> tuple[str, ...]:
         return (A_PERSON,) if self.max_items is not None else ()
 
-    def empty_summary(self, max_key_bytes: int) -> ExactCounts:
-        return ExactCounts(max_key_bytes=max_key_bytes)
-
     def check(self, summary: Any) -> None:
         if not isinstance(summary, np.ndarray):  # the counts of all listed items
             super().check(summary)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,28 +74,30 @@ def watch(
     from discreet.watch.watcher import watching
 
     shows_progress = progress_is_shown()
-    with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=uninterrupted) as watcher:
+    with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=_one_tick) as watcher:
         if watcher.resumed:
             remark(f"going on after {_reached(watcher)}")
-        printed = None
         try:
             for result in watcher.releases(once):
-                with uninterrupted():
-                    _print(result, watcher, k)
-                    printed = result
+                _print(result, watcher, k)
                 if shows_progress:  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
-                stop_if_interrupted()
         except Interrupted:
             interrupt_arrived()
-            if watcher.published is not None and watcher.published is not printed:
-                _print(watcher.published, watcher, k)  # it came between the tick and its print
             remark(f"stopped after {_reached(watcher)}; the state file goes on from there")
             return
         if not shows_progress:
             _note_left_out(watcher)
         if watcher.is_over:
             remark(f"the {ticks} ticks are used up")
+
+
+@contextmanager
+def _one_tick() -> Iterator[None]:
+    """What is drawn is printed: signals wait until it is, and stop the watch then."""
+    with uninterrupted():
+        yield
+    stop_if_interrupted()
 
 
 def _reached(watcher: Watcher) -> str:

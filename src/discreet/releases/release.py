@@ -516,16 +516,15 @@ class Release:
             *("groups", "group_columns", "steps", "places", "followed", "over_time", "in_list_order"),
         )
         needed = {name: fields[name] for name in told if fields.get(name) is not None}
-        return {**self.described(confidence), **needed}
+        return {"guarantee": self.guarantee.to_dict(), **self.described(confidence), **needed}
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
-        """The same without the laws of the noise: what a tick of many says."""
+        """The same without the guarantee and the laws of the noise: what differs from tick to tick."""
         named = (*self._rows.names, "count", "lower", "upper")
         columns = dict(zip(named, self._columns(confidence), strict=True))
         if self._shards is not None:
             columns["shard"] = self._shards.tolist()
         out: dict[str, Any] = {
-            "guarantee": self.guarantee.to_dict(),
             "threshold": self.threshold,
             "offset": self.offset,
             "confidence": confidence,

@@ -110,6 +110,11 @@ class Curated(Run):
         """Of all ticks of the run together."""
         return self.guarantee_with(_BY_CLOCK if self.definition.time is None else _BY_TIME)
 
+    def to_bytes(self) -> bytes:
+        """NOT PRIVATE."""
+        data: bytes = self.mechanism.to_bytes()
+        return data
+
     def add(self, records: Sequence[Record]) -> None:
         """Take events of the open tick."""
         if not len(self._schema):

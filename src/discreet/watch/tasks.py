@@ -274,11 +274,6 @@ class Run:
         """Charge the run, unless that was done."""
         self.mechanism.begin()
 
-    def to_bytes(self) -> bytes:
-        """NOT PRIVATE."""
-        data: bytes = self.mechanism.to_bytes()
-        return data
-
     def take(self, values: pa.RecordBatch | None, events: int) -> None:
         """Take events of the open tick: this many, and their values where those matter."""
         self._events += events

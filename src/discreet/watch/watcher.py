@@ -47,10 +47,7 @@ def watching(
     restored: bool = False,
     undisturbed: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[Watcher]:
-    """A watch, new or gone on with from its state file, which nobody else may use meanwhile.
-
-    A tick is made inside of `undisturbed()`.
-    """
+    """A watch, new or gone on with from its state file, which nobody else may use meanwhile."""
     with locked(state) as kept, closing(reader):
         watcher = Watcher.open(kept, task, budget, payer, reader, rule, restored)
         watcher.undisturbed = undisturbed
@@ -146,7 +143,7 @@ class Watcher:
         if self.span is not None:
             header["span"] = self.span
         text = json.dumps(header).encode()
-        self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.to_bytes()))
+        self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.mechanism.to_bytes()))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -165,16 +162,19 @@ class Watcher:
     def releases(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it.
 
-        With `once` a file that is read to its end is whole.
+        A tick is made, and whoever takes it prints it, inside of `undisturbed()`. With `once` a file that is read to
+        its end is whole.
         """
         if self.published is not None:
-            yield self.published
+            with self.undisturbed():
+                yield self.published
         self.reader.open(self.ticker.position, self.input)
         rule, is_pipe = self.ticker.rule, self.reader.file == "-"
         if is_pipe or (rule.rows is None and not rule.by_column):
             # Of a second run: ticks that were published, whose rows are gone or whose time is over.
             while self.run.mechanism.next_is_published:
-                self._release(End())
+                with self.undisturbed():
+                    self._release(End())
         while not self.is_over:
             for step in self._round(once and not is_pipe):
                 if rule.days is not None:
@@ -182,7 +182,8 @@ class Watcher:
                 if isinstance(step, Add):
                     self.run.take(step.values, step.events)
                 else:
-                    yield self._release(step)
+                    with self.undisturbed():
+                        yield self._release(step)
                     if self.is_over:
                         return
             if self.reader.ended or (once and not is_pipe and not self.reader.more()):
@@ -224,8 +225,7 @@ class Watcher:
             self.published = self._described(release, end)
             self.save()
 
-        with self.undisturbed():
-            self.run.end(keep)
+        self.run.end(keep)
         assert self.published is not None
         return self.published
 
@@ -241,9 +241,9 @@ class Watcher:
             "tick": tick,
             "covers": {"first_tick": first, "last_tick": tick},
             **dates,
+            "guarantee": self._promise,
             **task.described(self.run.mechanism, release),
             **task.increase(self.run.mechanism),
-            "guarantee": self._promise,
             "parameters": {"horizon": task.horizon},
             "version": __version__,
         }
