@@ -234,6 +234,10 @@ def test_it_goes_on_under_a_grant_that_was_announced(tmp_path: Path) -> None:
     ("change", "why"),
     [
         ({"kind": "median"}, "kind"),
+        (
+            {"kind": "occurrences", "trust": "pan"},
+            r"streams\.searches: occurrences is no kind of stream: a retried request",
+        ),
         ({"horizon": "90s"}, "whole number of ticks"),
         ({"tick": "soon"}, "a whole number with s, m, h, d or w"),
         ({"epsilon": 0}, "greater than 0"),

@@ -86,34 +86,66 @@ def test_distinct_counts_are_covered(count):
     assert sum(e.lower <= count <= e.upper for e in estimates) >= 143
 
 
+def occurrences(count, shape):
+    """How often each of `count` elements occurs."""
+    rng = np.random.default_rng(5)
+    return {
+        "once": lambda: np.ones(count, np.int64),
+        "geometric": lambda: np.minimum(rng.geometric(0.5, count), 20),
+        "heavy tail": lambda: np.minimum(rng.zipf(1.7, count), 50),
+        "all often": lambda: np.full(count, 6),
+    }[shape]()
+
+
+def answers_of(release, n):
+    """All kinds of answers, with the truth."""
+    answers = {"distinct": (release.distinct, len(n)), "sum": (release.cropped_sum(), np.minimum(n, 5).sum())}
+    answers |= {f"at least {k}": (release.at_least(k), (n >= k).sum()) for k in (2, 3, 5)}
+    return answers | {f"exactly {t}": (release.exactly(t), (n == t).sum()) for t in (1, 4)}
+
+
 @pytest.mark.parametrize(
     ("count", "shape"),
     [(0, "once"), (300, "geometric"), (5000, "heavy tail"), (5000, "all often"), (200_000, "geometric")],
 )
 def test_numbers_of_occurrences_are_covered(count, shape):
     """Every answer of a release, 60 runs at 95%; and those in the middle of the range are right on average."""
-    rng = np.random.default_rng(5)
-    n = {
-        "once": lambda: np.ones(count, np.int64),
-        "geometric": lambda: np.minimum(rng.geometric(0.5, count), 20),
-        "heavy tail": lambda: np.minimum(rng.zipf(1.7, count), 50),
-        "all often": lambda: np.full(count, 6),
-    }[shape]()
+    n = occurrences(count, shape)
     events = np.repeat(np.arange(count) * 7919, n)
     told, truth = [], {}
     for seed in range(60):
         made = PAN.Occurrences(5, budget=BUDGET, buckets=2048, levels=12, source=seeded_source(seed))
         made.update(events)
         release = made.release()
-        answers = {"distinct": (release.distinct, count), "sum": (release.cropped_sum(), np.minimum(n, 5).sum())}
-        answers |= {f"at least {k}": (release.at_least(k), (n >= k).sum()) for k in (2, 3, 5)}
-        answers |= {f"exactly {t}": (release.exactly(t), (n == t).sum()) for t in (1, 4)}
+        answers = answers_of(release, n)
         truth = {name: float(true) for name, (_, true) in answers.items()}
         told.append({name: estimate for name, (estimate, _) in answers.items()})
     for name, true in truth.items():
         assert sum(row[name].lower <= true <= row[name].upper for row in told) >= 54, name
         values = np.array([row[name].unbiased for row in told])
         assert abs(values.mean() - true) < 5 * values.std() / np.sqrt(60) + 0.02 * count, name
+
+
+@pytest.mark.parametrize("announced", [1, 2])
+@pytest.mark.parametrize("when", ["early", "late", "spread"])
+@pytest.mark.parametrize(
+    ("count", "shape"), [(0, "once"), (300, "geometric"), (5000, "heavy tail"), (5000, "all often"), (50_000, "once")]
+)
+def test_numbers_of_occurrences_are_covered_after_intrusions(count, shape, when, announced):
+    """Every answer at once, for elements that come before, after and on both sides: 20 runs at 95%, one may miss."""
+    n, rng, right = occurrences(count, shape), np.random.default_rng(8), 0
+    events = np.repeat(np.arange(count) * 7919, n)
+    for seed in range(20):
+        epoch = {"early": 0, "late": announced, "spread": rng.integers(0, announced + 1, len(events))}[when]
+        options = {"buckets": 4096, "levels": 12, "announced_intrusions": announced, "source": seeded_source(seed)}
+        made = PAN.Occurrences(5, budget=dc.Budget(6.0), **options)
+        for number in range(announced + 1):
+            made.update(events[np.broadcast_to(epoch == number, events.shape)])
+            if number < announced:
+                made.announce_intrusion()
+        told = answers_of(made.release(), n).values()
+        right += all(estimate.lower <= float(true) <= estimate.upper for estimate, true in told)
+    assert right >= 19
 
 
 def test_narrow_intervals_of_distinct_counts_are_found():

@@ -6,26 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import PanEstimate, PanEstimator, numbers
+from discreet.pan._base import PanEstimate
+from discreet.pan._buckets import STEADY, Hashed, Vector
 from discreet.pan.responses import gap_of
 from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy import Budget
-from discreet.privacy.checks import positive_number, whole_number
+from discreet.privacy.checks import positive_number
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-Vector = npt.NDArray[np.float64]
-_PRIME = 2**61 - 1
-_STEADY = 64.0  # elements a bucket: far from both ends of the levels, where the relative error repeats every octave
 
-
-class DistinctCount(PanEstimator):
+class DistinctCount(Hashed):
     """The number of distinct items of a stream: integers, strings and bytes, all of them or any mixture.
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output, for
@@ -68,24 +63,13 @@ class DistinctCount(PanEstimator):
         return cls(budget=Budget(epsilon), buckets=m, levels=levels, **options)
 
     def _choose(self, buckets: object, levels: object) -> None:
-        self._buckets = whole_number("buckets", buckets, 16, 2**26)
-        self._levels = whole_number("levels", levels, 8, 30)
-
-    @property
-    def buckets(self) -> int:
-        """The number of buckets of a level."""
-        return self._buckets
-
-    @property
-    def levels(self) -> int:
-        """The number of levels; about buckets 2^levels distinct items can be told apart."""
-        return self._levels
+        self._size(buckets, 16, levels)
 
     def accurate_from(self, alpha: float) -> int:
         """The number of distinct items from which on the relative error is at most alpha at this confidence."""
         alpha = positive_number("alpha", alpha)
         p0, gap = self._chances()
-        counts = np.geomspace(1, self._buckets * _STEADY, 400)
+        counts = np.geomspace(1, self._buckets * STEADY, 400)
         errors = self._relative_error(counts, p0, gap, self.epsilon_output, self._settings.beta)
         above = np.flatnonzero(errors > alpha)
         if above.size and above[-1] == len(counts) - 1:
@@ -98,9 +82,7 @@ class DistinctCount(PanEstimator):
 
     def _occupied(self, counts: Vector) -> tuple[Vector, Vector]:
         """The chance that a bucket of each level is hit, and D times its derivative; one row for each count D."""
-        chance = 2.0 ** -(np.arange(self._levels) + 1.0)
-        chance[-1] *= 2  # the last level takes the rest
-        exponent = counts[:, None] * np.log1p(-chance / self._buckets)
+        exponent = counts[:, None] * np.log1p(-self._chance_of_level / self._buckets)
         return -np.expm1(exponent), -exponent * np.exp(exponent)
 
     def _moments(self, counts: Vector, p0: float, gap: float, epsilon_output: float) -> tuple[Vector, Vector, Vector]:
@@ -144,17 +126,10 @@ class DistinctCount(PanEstimator):
         rounds = settings.announced_intrusions
         gap = gap_of(settings.response, epsilon_state, rounds)
         p0 = (1 - gap) / 2 if settings.response == "tight" or rounds else 0.5
-        counts = self._buckets * _STEADY * 2.0 ** np.arange(0, 1, 0.25)
+        counts = self._buckets * STEADY * 2.0 ** np.arange(0, 1, 0.25)
         return float(self._relative_error(counts, p0, gap, epsilon_output, settings.beta).max())
 
     # ---- the table -----------------------------------------------------------------------------------------------
-
-    def _build(self, source: RandomSource) -> _native.PanTable:
-        seeds = [source.uniform_integers(_PRIME) for _ in range(5)]
-        r = self.response
-        table = _native.PanTable.of_hashes(seeds, self._levels, self._buckets, r.unseen, r.seen)
-        table.add_bits(numbers(1), numbers(1), self._native_source)
-        return table
 
     def _read(self, source: RandomSource) -> PanEstimate:
         read = self.counted(source, self._levels, lambda noise: self._table.noisy_ones(0, 0, self._buckets, noise))
@@ -210,11 +185,3 @@ class DistinctCount(PanEstimator):
             {name: math.inf if number is None else number for name, number in packed.items()}
         )
         return numbers_of
-
-    def _check_table(self) -> None:
-        super()._check_table()
-        if self._table.entries != self._levels * self._buckets or self._table.layers != 1:
-            raise CorruptStateError("state has a table of another size")
-
-    def _describe(self) -> str:
-        return f"buckets={self._buckets}, levels={self._levels}"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet import _native
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
-from discreet.pan._base import PanEstimate, PanEstimator, numbers
+from discreet.pan._base import PanEstimate
+from discreet.pan._buckets import STEADY, Hashed, Vector
+from discreet.pan.cropped_mean import largest_ratio
 from discreet.pan.element_law import ElementLaw
+from discreet.pan.intervals import linear_bound, signs_bound
 from discreet.pan.responses import gap_of
 from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy import Budget, Guarantee
@@ -22,12 +24,31 @@ from discreet.privacy.checks import whole_number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-Vector = npt.NDArray[np.float64]
 MOST_COUNT = 64
-_PRIME = 2**61 - 1
 _A_COUNTER = 64  # buckets for each value of a counter, at least: sums of this many signs are what intervals assume
-_STEADY = 64.0  # elements a bucket: far from both ends of the levels, where the relative error repeats every octave
 _STEPS = 100
+
+
+class SumLimits(NamedTuple):
+    """What is known after an announced intrusion: of the distinct elements, and of the sum of min(occurrences, N)."""
+
+    distinct: float  # at least
+    least: float
+    most: float
+
+    def of(self, worth: Vector) -> tuple[float, float]:
+        """The least and the most that elements may be worth together: one that occurred m times worth[m - 1]."""
+        from scipy.optimize import linprog
+
+        times = np.arange(1.0, len(worth) + 1)
+        rows, bounds = [-np.ones(len(worth)), -times], [-self.distinct, -self.least]
+        lower = float(linprog(worth, A_ub=rows, b_ub=bounds).fun)
+        if math.isinf(self.most):
+            return lower, math.inf
+        return lower, -float(linprog(-worth, A_ub=[*rows, times], b_ub=[*bounds, self.most]).fun)
+
+
+_NOTHING = SumLimits(0.0, 0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +63,17 @@ class OccurrencesEstimate:
     unbiased: tuple[float, ...]
     guarantee: Guarantee
     _covariance: Vector = field(repr=False, compare=False)
-    _reach: float = field(repr=False, compare=False)  # standard deviations; infinite where nothing is known
+    _reach: float = field(repr=False, compare=False)  # standard deviations
+    _limits: SumLimits | None = field(default=None, repr=False, compare=False)  # what intervals follow from instead
 
     @classmethod
-    def of(cls, unbiased: Vector, guarantee: Guarantee, covariance: Vector, reach: float) -> OccurrencesEstimate:
+    def of(
+        cls, unbiased: Vector, guarantee: Guarantee, covariance: Vector, reach: float, limits: SumLimits | None = None
+    ) -> OccurrencesEstimate:
         """From numbers of elements that occurred at least k times, before they are cut to what is possible."""
         falling = np.maximum(np.minimum.accumulate(unbiased), 0.0)
         told, raw = (tuple(float(x) for x in each) for each in (falling, unbiased))
-        return cls(told, raw, guarantee, covariance, reach)
+        return cls(told, raw, guarantee, covariance, reach, limits)
 
     @property
     def max_count(self) -> int:
@@ -99,13 +123,15 @@ class OccurrencesEstimate:
         w = np.zeros(self.max_count)
         w[[k - 1 for k in weights]] = list(weights.values())
         unbiased, value = float(w @ np.array(self.unbiased)), max(float(w @ np.array(self.values)), 0.0)
-        deviation = math.sqrt(max(float(w @ self._covariance @ w), 0.0))
-        spread = math.inf if math.isinf(self._reach) else self._reach * deviation
-        lower, upper = max(unbiased - spread, 0.0), max(unbiased + spread, 0.0)
+        if self._limits is None:
+            spread = self._reach * math.sqrt(max(float(w @ self._covariance @ w), 0.0))
+            lower, upper = max(unbiased - spread, 0.0), max(unbiased + spread, 0.0)
+        else:
+            lower, upper = self._limits.of(np.cumsum(w))
         return PanEstimate(value, min(lower, value), max(upper, value), self.guarantee, unbiased)
 
 
-class Occurrences(PanEstimator):
+class Occurrences(Hashed):
     """Elements of a stream by how often they occurred, up to `max_count` = N: integers, strings and bytes, any of them.
 
     Without a universe, one release has the number of distinct elements, of those that occurred at least k or exactly t
@@ -126,8 +152,11 @@ class Occurrences(PanEstimator):
     Error: of every number of elements about sqrt(N/buckets)/gap times as large as the number of distinct elements; with
         few elements, about sqrt(N buckets)/gap elements. `for_accuracy` computes it.
     Interval: Chernoff's sub-Gaussian deviation sqrt(2 ln(2/beta)) times the standard deviation of the fit, computed
-        from the variance of the counts at the fit, the hash taken as random; coverage is measured in the tests. None
-        after an announced intrusion: counters are drawn anew, and what came before mixes with what comes after.
+        from the variance of the counts at the fit, the hash taken as random; coverage is measured in the tests.
+    After an announced intrusion counters are drawn anew, and one element of N occurrences before it cannot be told from
+        N elements of one. Numbers then are what they would be without it, too few of rare and too many of frequent
+        elements; intervals are those of all streams that the counts allow: of the cropped sum up to N, within
+        `largest_ratio` and the noise; of the others what follows from it, and from the buckets that are not empty.
     Argument: docs/privacy/pan.md. After [PAN] section 3, "Obtaining a multiplicative error", for sections 3.1, 4 and 5.
     """
 
@@ -167,8 +196,7 @@ class Occurrences(PanEstimator):
 
     def _choose(self, max_count: object, buckets: object, levels: object) -> None:
         self._max_count = whole_number("max_count", max_count, 2, MOST_COUNT)
-        self._buckets = whole_number("buckets", buckets, _A_COUNTER * self._max_count, 2**26)
-        self._levels = whole_number("levels", levels, 8, 30)
+        self._size(buckets, _A_COUNTER * self._max_count, levels)
 
     @property
     def max_count(self) -> int:
@@ -176,14 +204,8 @@ class Occurrences(PanEstimator):
         return self._max_count
 
     @property
-    def buckets(self) -> int:
-        """The number of buckets of a level."""
-        return self._buckets
-
-    @property
-    def levels(self) -> int:
-        """The number of levels; about buckets 2^levels distinct elements can be told apart."""
-        return self._levels
+    def _modulus(self) -> int:
+        return self._max_count
 
     def element_laws(self) -> list[ElementLaw]:
         """A bit and its counter, counted with a sign where the counter is."""
@@ -199,12 +221,6 @@ class Occurrences(PanEstimator):
         return 2  # a sign leaves one counter and enters another, or changes
 
     # ---- the model -----------------------------------------------------------------------------------------------
-
-    @property
-    def _chance_of_level(self) -> Vector:
-        chance: Vector = np.ldexp(np.ones(self._levels), -np.arange(1, self._levels + 1))
-        chance[-1] *= 2  # the last level takes the rest
-        return chance
 
     def _more_than(self, loads: Vector) -> tuple[Vector, Vector]:
         """P[a bucket has more than u occurrences], and its derivatives by the loads, for each level and u.
@@ -259,20 +275,13 @@ class Occurrences(PanEstimator):
         gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
         widths: list[float] = []
         for octave in (0.0, 0.25, 0.5, 0.75):
-            load = _STEADY * math.pow(2.0, octave)
+            load = STEADY * math.pow(2.0, octave)
             _, slopes = self._more_than(np.append(load, np.zeros(self._max_count - 1)))
             covariance = np.linalg.pinv(np.einsum("lun,lum->nm", slopes, slopes))
             widths.append(math.sqrt(float(covariance.sum()) * self._variance(gap, epsilon_output)) / load)
         return math.sqrt(2 * math.log(2 / settings.beta)) * max(widths)
 
     # ---- the table -----------------------------------------------------------------------------------------------
-
-    def _build(self, source: RandomSource) -> _native.PanTable:
-        seeds = [source.uniform_integers(_PRIME) for _ in range(5)]
-        r = self.response
-        table = _native.PanTable.of_hashes(seeds, self._levels, self._buckets, r.unseen, r.seen)
-        table.add_bits(numbers(self._max_count), numbers(1), self._native_source)
-        return table
 
     def _read(self, source: RandomSource) -> OccurrencesEstimate:
         size = self._levels * self._max_count
@@ -286,14 +295,37 @@ class Occurrences(PanEstimator):
         loads, curvature = self._fitted(((signs / expected + 1) / 2 - p0) / gap)
         or_more = self._buckets * np.triu(np.ones((self._max_count, self._max_count)))  # of "exactly" and of the last
         covariance = self._variance(gap, self.epsilon_output) * np.linalg.pinv(curvature)
-        reach = math.inf if self.intrusions else math.sqrt(2 * math.log(2 / self._settings.beta))
-        return OccurrencesEstimate.of(or_more @ loads, self.guarantee, or_more @ covariance @ or_more.T, reach)
+        reach = math.sqrt(2 * math.log(2 / self._settings.beta))
+        limits = self._limits(signs) if self.intrusions else None
+        return OccurrencesEstimate.of(or_more @ loads, self.guarantee, or_more @ covariance @ or_more.T, reach, limits)
+
+    def _limits(self, signs: npt.NDArray[np.int64]) -> SumLimits:
+        """What announced intrusions leave, except with probability beta over all levels: docs/privacy/pan.md."""
+        (p0, gap), b, n = self._chances(), self._buckets, self._max_count
+        beta, q = self._settings.beta / (2 * self._levels), self._chance_of_level
+        seen = (signs.sum(axis=1) / b + 1) / 2
+        noise = linear_bound([1.0] * n, self.noise_scale, beta / 2)
+        reach = (math.sqrt(2 * b * math.log(4 / beta)) + noise) / (2 * b * gap)
+        at_zero = (signs[:, 0] * n / b + 1) / 2
+        reach_at_zero = signs_bound(b / n, self.noise_scale, beta) * n / (2 * b * gap)
+        low, high = (np.clip((seen - p0) / gap + off, 0.0, 1.0) for off in (-reach, reach))
+        low_at_zero = np.clip((at_zero - p0) / gap - reach_at_zero, 0.0, 1.0)
+        with np.errstate(divide="ignore"):  # a level that is full bounds nothing
+            distinct = np.log1p(-low_at_zero) / np.log1p(-q / b)
+            most = -largest_ratio(self.intrusions) * n * b / q * np.log1p(-high)
+        fewest_elements = float(distinct[np.isfinite(distinct)].max(initial=0.0))
+        least = max(float((n * b / q * low).max()), fewest_elements)
+        return SumLimits(fewest_elements, least, max(float(most.min()), least))
 
     # ---- states --------------------------------------------------------------------------------------------------
 
     def _pack(self, estimate: OccurrencesEstimate) -> dict[str, Any]:
-        spread = None if math.isinf(estimate._reach) else estimate._reach
-        return {"unbiased": list(estimate.unbiased), "covariance": estimate._covariance.tolist(), "reach": spread}
+        told = {"unbiased": list(estimate.unbiased), "covariance": estimate._covariance.tolist()}
+        limits = estimate._limits
+        if limits is None:
+            return {**told, "reach": estimate._reach}
+        kept = {} if limits == _NOTHING else {"limits": [None if math.isinf(x) else x for x in limits]}
+        return {**told, "reach": None, **kept}
 
     def _unpack(self, packed: dict[str, Any]) -> OccurrencesEstimate:
         unbiased = np.array(packed["unbiased"], float)
@@ -302,14 +334,13 @@ class Occurrences(PanEstimator):
             raise CorruptStateError("state has a release for another max_count")
         if not (np.isfinite(unbiased).all() and np.isfinite(covariance).all()):
             raise CorruptStateError("state has a release that cannot be")
-        reach = math.inf if packed["reach"] is None else float(packed["reach"])
-        return OccurrencesEstimate.of(unbiased, self.guarantee, covariance, reach)
-
-    def _check_table(self) -> None:
-        super()._check_table()
-        table = self._table
-        if (table.entries, table.layers) != (self._levels * self._buckets, 1) or table.modulus(0) != self._max_count:
-            raise CorruptStateError("state has a table of another size")
+        if packed["reach"] is not None:
+            return OccurrencesEstimate.of(unbiased, self.guarantee, covariance, float(packed["reach"]))
+        kept = packed.get("limits", (0.0, 0.0, None))
+        limits = SumLimits(*(math.inf if number is None else float(number) for number in kept))
+        if not 0 <= limits.distinct <= limits.least <= limits.most:
+            raise CorruptStateError("state has a release that cannot be")
+        return OccurrencesEstimate.of(unbiased, self.guarantee, covariance, math.nan, limits)
 
     def _describe(self) -> str:
-        return f"max_count={self._max_count}, buckets={self._buckets}, levels={self._levels}"
+        return f"max_count={self._max_count}, {super()._describe()}"

@@ -142,6 +142,8 @@ class StreamDefinition(BaseModel):
     @classmethod
     def _in_seconds(cls, table: Any) -> Any:
         """Times become seconds, and a survey trusts the parties."""
+        if isinstance(table, dict) and table.get("kind") == "occurrences":
+            raise ValueError(_NO_OCCURRENCES)
         if not isinstance(table, dict) or "tick" not in table:
             return table
         tick = duration("tick", table["tick"])
@@ -373,6 +375,10 @@ class StreamDefinition(BaseModel):
         return f"{who} makes {seen} {times}."
 
 
+_NO_OCCURRENCES = (
+    "occurrences is no kind of stream: a retried request would count twice, because a pan stream may keep no key of a "
+    'request; use discreet pan occurrences, or kind = "distinct"'
+)
 _KINDS = {"total": 'kind = "count"', "distinct": 'kind = "distinct"'}  # words of `LiveQuestion`, as a stream says them
 _OF_KINDS = {
     "column", "user", "max_items", "sets", "k", "universe", "capacity", "mechanism", "switches", "where", "lookup",

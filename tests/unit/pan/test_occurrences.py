@@ -8,6 +8,8 @@ import pytest
 
 import discreet as dc
 from discreet.noise import seeded_source
+from discreet.pan.cropped_mean import largest_ratio
+from discreet.pan.occurrences import SumLimits
 
 BUDGET = dc.Budget(1.0)
 
@@ -98,14 +100,99 @@ def test_a_state_goes_on():
         dc.pan.DistinctCount.from_bytes(estimator.to_bytes())
 
 
-def test_after_an_announced_intrusion_nothing_is_claimed():
-    estimator = made(announced_intrusions=1)
-    estimator.update(np.arange(500))
+def after_one(n, before, **options):
+    """Of elements with n occurrences each, this many of them before an announced intrusion."""
+    options = {"buckets": 8192, "levels": 10, "budget": dc.Budget(8.0), "announced_intrusions": 1, **options}
+    estimator = made(**options)
+    elements = np.arange(4000) * 7919
+    estimator.update(np.repeat(elements, before))
     estimator.announce_intrusion()
-    estimate = estimator.release().distinct
-    assert (estimate.lower, estimate.upper) == (0.0, math.inf)
-    again = dc.pan.Occurrences.from_bytes(estimator.to_bytes())
-    assert math.isinf(again.last.distinct.upper)
+    estimator.update(np.repeat(elements, n - before))
+    return estimator
+
+
+@pytest.mark.parametrize(("n", "before"), [(1, 0), (1, 1), (4, 0), (4, 2), (4, 4), (9, 5)])
+def test_after_an_announced_intrusion_intervals_hold(n, before):
+    release = after_one(n, before).release()
+    cropped = min(n, 4)
+    told = {release.distinct: 4000, release.cropped_sum(): 4000 * cropped, release.cropped_sum(2): 4000 * min(n, 2)}
+    told |= {release.at_least(k): 4000 * (n >= k) for k in (2, 4)} | {release.exactly(1): 4000 * (n == 1)}
+    for estimate, truth in told.items():
+        assert estimate.lower <= truth <= estimate.upper < 40_000
+    assert release.cropped_sum().upper < 3 * 4000 * cropped  # 4/3, and the noise
+    assert release.cropped_sum().lower > 4000 * cropped / 2
+    assert release.distinct.lower > 4000 / 8  # an element of four is four of one
+
+
+def test_before_an_intrusion_elements_of_one_occurrence_look_like_fewer_of_many():
+    """So both are inside the interval of the distinct elements, and no number of them can be told."""
+    once, often = after_one(1, 1).release(), after_one(4, 4, seed=2).release()
+    assert once.unbiased[3] == pytest.approx(1000, rel=0.5)  # none of them occurred four times
+    assert once.distinct.upper > 4000
+    assert often.distinct.lower < 4000 < 4 * 4000 < often.distinct.upper
+
+
+def test_limits_are_kept_in_a_state():
+    estimator = after_one(2, 1)
+    release = estimator.release()
+    again = dc.pan.Occurrences.from_bytes(estimator.to_bytes()).last
+    assert [again.at_least(k) for k in (1, 2, 3)] == [release.at_least(k) for k in (1, 2, 3)]
+    few = made(announced_intrusions=1)  # every level may be full of what the noise hides
+    few.update(np.arange(500))
+    few.announce_intrusion()
+    assert (few.release().distinct.lower, few.last.distinct.upper) == (0.0, math.inf)
+    assert math.isinf(dc.pan.Occurrences.from_bytes(few.to_bytes()).last.distinct.upper)
+
+
+def test_what_a_bucket_shows_after_intrusions_bounds_its_elements():
+    """The inequalities of docs/privacy/pan.md, on all pairs of elements with up to N + 1 occurrences in two epochs.
+
+    With H the mean of "seen" over the counters: at most the cropped sum over N, and at least what independent elements
+    would show; one element shows its cropped occurrences over N, divided by `largest_ratio`, at least.
+    """
+    n = 3
+    histories = list(itertools.product(range(n + 2), repeat=2))
+
+    def shown(epochs):
+        return 1 - math.prod(1 - min(count, n) / n for count in epochs)
+
+    def cropped(epochs):
+        return min(sum(epochs), n) / n
+
+    tight = []
+    for one, other in itertools.product(histories, repeat=2):
+        together = shown([a + b for a, b in zip(one, other, strict=True)])
+        assert together <= cropped(one) + cropped(other) + 1e-12
+        assert 1 - together <= (1 - shown(one)) * (1 - shown(other)) + 1e-12
+        assert shown(one) >= cropped(one) / largest_ratio(1) - 1e-12
+    for even in ((1, 1), (2, 2)):
+        tight.append(shown(even) / cropped(even))
+    assert min(tight) < 1 / 1.1  # without the ratio intervals would miss
+
+
+def test_limits_are_the_ends_of_what_elements_can_be():
+    limits = SumLimits(10.0, 24.0, 36.0)
+    worths = {"distinct": [1, 1, 1], "at least 2": [0, 1, 1], "exactly 1": [1, 0, 0], "cropped": [1, 2, 2]}
+    for worth in worths.values():
+        found = [
+            a * worth[0] + b * worth[1] + c * worth[2]
+            for a, b, c in itertools.product(range(37), repeat=3)
+            if a + b + c >= 10 and 24 <= a + 2 * b + 3 * c <= 36
+        ]
+        assert limits.of(np.array(worth, float)) == pytest.approx((min(found), max(found)))
+    assert SumLimits(0.0, 0.0, math.inf).of(np.ones(3)) == (0.0, math.inf)
+
+
+def test_a_batch_that_comes_twice_counts_twice():
+    """Why the service has no stream of it: a retry of a request changes the answer, and no key may be kept."""
+    values = []
+    for times in (1, 2):
+        estimator = made(2, buckets=2**15, budget=dc.Budget(8.0))
+        for _ in range(times):
+            estimator.update(np.arange(20_000) * 7919)
+        values.append(estimator.release().at_least(2).value)
+    assert values[0] < 2_000
+    assert values[1] > 18_000
 
 
 def test_sizes_follow_from_the_accuracy():
