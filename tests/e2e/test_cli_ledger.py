@@ -160,7 +160,7 @@ def test_an_account_is_moved_by_command(discreet, tmp_path):
     for command in (("create", "--ledger", new), ("grant", "--ledger", old, "--account", "a", "--epsilon", 1)):
         assert discreet("ledger", *command).returncode == 0
     moved = discreet("ledger", "move", "--ledger", old, "--account", "a", "--to", new)
-    assert (moved.returncode, "1 events of account 'a' moved" in moved.stderr) == (0, True)
+    assert (moved.returncode, "moved 1 event of account 'a' to " in moved.stderr) == (0, True)
     shown = discreet("ledger", "show", "--ledger", old)
     assert "moved to" in shown.stdout
     again = discreet("ledger", "grant", "--ledger", old, "--account", "a", "--epsilon", 2)

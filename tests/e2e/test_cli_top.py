@@ -480,7 +480,7 @@ def test_a_bad_row_does_not_decide_whether_there_is_a_release(discreet, tmp_path
         done = discreet("top", path, *column, *BUDGET, *SURE, "--format", "json")
         (row,) = release_of(done)["items"]
         assert (row["item"], row["lower"] <= 300 <= row["upper"]) == ("cats", True)
-        told = "discreet: 1 rows could not be read and were left out (not private: for your eyes alone)"
+        told = "discreet: skipped 1 row that could not be read (not private: for your eyes alone)"
         assert told in done.stderr.splitlines()
         assert "secret" not in done.stderr
         assert discreet("top", path, *column, *BUDGET, "--quiet").stderr == ""

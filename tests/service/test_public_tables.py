@@ -167,7 +167,7 @@ def test_the_table_is_fixed_wherever_it_lies(tmp_path: Path) -> None:
     [
         ({"on": None}, "lookup and on go together"),
         ({"lookup": None}, "lookup and on go together"),
-        ({"column": "page"}, "lookup has no use"),
+        ({"column": "page"}, "lookup is not used: column, user or where must name one of "),
         ({"lookup": "nowhere.csv"}, "lookup: "),
         ({"lookup": "twice.csv"}, "must be unique"),
         ({"lookup": "long.csv"}, "at most 1000 bytes"),

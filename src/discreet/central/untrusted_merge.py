@@ -30,7 +30,7 @@ def merge_releases(releases: Sequence[Release], *, parts_per_user: int = 1) -> R
     Follows [LT] section 7, untrusted aggregator.
     """
     if not releases or not all(isinstance(release, Release) for release in releases):
-        raise ParameterError("merge_releases takes a list of one or more Histograms")
+        raise ParameterError("merge_releases takes a list of one or more releases")
     whole_number("parts_per_user", parts_per_user)
     units = {release.guarantee.unit for release in releases}
     if len(units) > 1 or len({release.guarantee.rho is None for release in releases}) > 1:

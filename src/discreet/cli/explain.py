@@ -25,6 +25,9 @@ class _OrCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
+_JSON = "the JSON that a question writes, such as `discreet top --format json`"
+
+
 @click.command(cls=_OrCommand)
 @click.pass_obj
 @takes(
@@ -86,7 +89,7 @@ def explain(
             scaling = (told.get("error_model") or {}).get("scaling")
             words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"), scaling)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{release} is not a release in JSON with a guarantee") from None
+        raise DataError(f"{release} is not a release; give {_JSON}") from None
     print(words)
 
 
@@ -98,5 +101,5 @@ def _read(release: str) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"{release} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{release} is not a release in JSON with a guarantee") from None
+        raise DataError(f"{release} is not a release; give {_JSON}") from None
     return dict(told)

@@ -14,6 +14,7 @@ from discreet.cli.options import flag, option
 from discreet.cli.output import note, print_table
 from discreet.cli.publish import Place, place, publish_stored
 from discreet.errors import ParameterError
+from discreet.privacy.checks import numbered
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def verify(opened: Ledger) -> None:
     Every event, every stored release, every running total. A charge checks what it decides on. This reads all of it,
     and exits with 1 if anything was altered.
     """
-    print(f"{opened.verify()} events: every one of them, what they store and what they add up to is as written")
+    print(f"verified {numbered(opened.verify(), 'event')}: nothing was altered, and the totals are right")
 
 
 @ledger.command()
@@ -226,7 +227,7 @@ def backup(opened: Ledger, output: Path) -> None:
     The copy is verified, and others may use the ledger meanwhile. Do not put a backup in the place of a ledger that
     still exists: it has forgotten what was charged since.
     """
-    note(f"{opened.backup(output)} events copied to {output}")
+    note(f"copied {numbered(opened.backup(output), 'event')} to {output}")
 
 
 @ledger.command()
@@ -260,4 +261,5 @@ def move(opened: Ledger, account: str, to: Path | str) -> None:
     from discreet.privacy.ledger.transfer import move
 
     target = _open(to)
-    note(f"{move(account, opened, target)} events of account {account!r} moved to {target!r}, and verified there")
+    moved = numbered(move(account, opened, target), "event")
+    note(f"moved {moved} of account {account!r} to {target!r}, and verified them there")

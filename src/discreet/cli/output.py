@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import ParameterError
+from discreet.privacy.checks import numbered
 from discreet.storage import write_error
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ def remark(message: str) -> None:
 def note_left_out(rows: int, first: str | None = None) -> None:
     """Tell the operator how many rows of the files could not be read, and where the first of them is."""
     if rows:
-        remark(f"{rows:,} rows could not be read and were left out (not private: for your eyes alone)")
+        remark(f"skipped {numbered(rows, 'row')} that could not be read (not private: for your eyes alone)")
         if first is not None:
-            remark(f"the first of them is in {first}")
+            remark(f"the first one is in {first}")
 
 
 def batches(rows: Rows, tell: bool = True) -> Iterator[Any]:

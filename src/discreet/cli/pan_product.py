@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.options import Source, flag, option
 from discreet.cli.output import batches, remark
 from discreet.errors import DataError, ParameterError
+from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
     from discreet.published import InnerProductCounter
@@ -73,7 +74,8 @@ def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[
                 raise DataError("votes and vectors must be text; the column has another type")
             yield rows
         if stream.bad_rows:
-            remark(f"{stream.bad_rows:,} rows could not be read and count as zeros (not private: for your eyes alone)")
+            bad = numbered(stream.bad_rows, "row")
+            remark(f"counted {bad} that could not be read as zeros (not private: for your eyes alone)")
             yield [""] * stream.bad_rows
 
     return texts()

@@ -155,7 +155,7 @@ def token(data: Path, scope: str | None, stream: str | None, note: str | None, l
             _show_tokens(store)
         elif remove is not None:
             if not store.remove_token(remove):
-                raise ParameterError(f"there is no token {remove}")
+                raise ParameterError(f"there is no token {remove}; --list shows those there are")
         else:
             from discreet.service.tokens import make_token
 
@@ -179,7 +179,7 @@ def _show_tokens(store: Store) -> None:
 def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
     """How far every stream is, and what was spent. For the operator, on the machine itself."""
     if not (data / "service.sqlite").is_file():
-        raise ParameterError(f"there is no service in {str(data)!r}")
+        raise ParameterError(f"there is no service in {str(data)!r}; give the folder of `discreet service run --data`")
     _need_extra()
     from discreet.service.runtime import status_of
 
@@ -202,7 +202,7 @@ def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
     NOT private: states and events that wait are in it. Pan streams are left out: their memory may be looked at once.
     """
     if not (data / "service.sqlite").is_file():
-        raise ParameterError(f"there is no service in {str(data)!r}")
+        raise ParameterError(f"there is no service in {str(data)!r}; give the folder of `discreet service run --data`")
     _need_extra()
     from discreet.service.backup import backup
 

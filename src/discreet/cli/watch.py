@@ -15,6 +15,7 @@ from discreet.cli import options
 from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import Paying, flag, option
 from discreet.cli.output import progress_is_shown, remark, table_width
+from discreet.privacy.checks import numbered
 from discreet.questions.live_question import LiveQuestion
 from discreet.questions.words import from_text, words_of
 
@@ -89,7 +90,7 @@ def watch(
         if not shows_progress:
             _note_left_out(watcher)
         if watcher.is_over:
-            remark(f"the {ticks} ticks are used up")
+            remark(f"the horizon of {numbered(ticks or 0, 'tick')} is used up")
 
 
 @contextmanager
@@ -121,7 +122,7 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
 
 def _note_left_out(watcher: Watcher) -> None:
     if watcher.reader.lag:
-        remark(f"{watcher.reader.lag:,} messages of the queue wait to be read")
+        remark(f"waiting in the queue: {numbered(watcher.reader.lag, 'message')}")
     reasons = watcher.left_out
     if reasons:
         counts = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())

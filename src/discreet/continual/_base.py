@@ -15,7 +15,7 @@ from discreet.errors import CorruptStateError, LedgerError, OldStateError, Param
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import numbered, whole_number
 from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.spans import Calendar
 from discreet.privacy.steps import Steps
@@ -127,7 +127,8 @@ class Continual(abc.ABC):
             if tick != self.tick + 1:
                 raise ParameterError(f"tick must be {self.tick} (published) or {self.tick + 1} (next), not {tick}")
         if self.horizon is not None and self.tick >= self.horizon:
-            raise ParameterError(f"the horizon of {self.horizon} ticks is used up; a new horizon needs a new budget")
+            ticks = numbered(self.horizon, "tick")
+            raise ParameterError(f"the horizon of {ticks} is used up; a new horizon needs a new budget")
         return False
 
     # ---- what an audit looks at (`discreet.continual.anatomy`) ------------------------------------------------------

@@ -168,14 +168,14 @@ def _amounts(weights: Any, heaviest: int, nested: bool) -> Integers:
 
 def _refuse_nulls(values: list[Any]) -> None:
     if any(value is None for value in values):
-        raise DataError("the events have nulls")
+        raise DataError("the events have nulls; leave them out before you pass them")
 
 
 def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
     chunks = list(arrow_chunks(events))
     column = pa.concat_arrays(chunks) if len(chunks) != 1 else chunks[0]
     if column.null_count:
-        raise DataError("the events have nulls")
+        raise DataError("the events have nulls; leave them out before you pass them")
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
@@ -191,7 +191,7 @@ def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | N
 def _plain(items: pa.Array) -> pa.Array:
     """In a layout that Arrow's functions know."""
     if items.null_count:
-        raise DataError("the events have nulls")
+        raise DataError("the events have nulls; leave them out before you pass them")
     return without_views(items.dictionary_decode() if pa.types.is_dictionary(items.type) else items)
 
 

@@ -27,6 +27,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
 from discreet.events.times import NOT_A_TIME, pair_keys, whole_seconds
+from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -227,11 +228,11 @@ class Rows:
         """What was left out, for the operator, who has the data. NOT PRIVATE."""
         told, alone, found = [], "(not private: for your eyes alone)", self._assembler
         if found.outside:
-            told.append(f"{found.outside:,} rows are not of the period and were left out {alone}")
+            told.append(f"skipped {numbered(found.outside, 'row')} outside the period {alone}")
         if found.bad_rows:
-            told.append(f"{found.bad_rows:,} rows could not be read and were left out {alone}")
+            told.append(f"skipped {numbered(found.bad_rows, 'row')} that could not be read {alone}")
         if found.bad_rows and found.first_bad is not None:
-            told.append(f"the first of them is in {found.first_bad}")
+            told.append(f"the first one is in {found.first_bad}")
         return told
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._later import np, pa
 from discreet.errors import DataError, did_you_mean
 from discreet.events.items import item_of_bytes
+from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,7 +73,7 @@ def check_names(
 def _columns(names: Sequence[Any], show_names: bool) -> str:
     if show_names:
         return f"its columns are {', '.join(map(repr, names))}"
-    return f"it has {len(names)} column{'s' * (len(names) != 1)}"
+    return f"it has {numbered(len(names), 'column')}"
 
 
 def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:
@@ -128,7 +129,7 @@ def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:
             _as_bytes(array).validate(full=True)
             valid = True
     if not valid:
-        raise DataError(f"{source} holds damaged columns")
+        raise DataError(f"{source} holds damaged columns; write or copy it again")
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()
     return without_views(array)

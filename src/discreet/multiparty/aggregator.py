@@ -21,7 +21,7 @@ from discreet.events.universe import Words
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.wire import MAX_NUMBER, Heard, Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.privacy import Guarantee
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import numbered, probability, whole_number
 from discreet.releases.simplex import on_simplex, within_simplex
 from discreet.storage import open_state, seal_state
 
@@ -413,9 +413,8 @@ class Aggregator(Receiver):
         """What estimates are made from, if that may be shown."""
         with self._lock:
             if self.shown < self.limits.minimum_reports:
-                raise DataError(
-                    f"nothing is shown before {self.limits.minimum_reports} reports have arrived (minimum_reports)"
-                )
+                reports = numbered(self.limits.minimum_reports, "report")
+                raise DataError(f"nothing is shown before {reports} have arrived (minimum_reports)")
             return self._consolidated()
 
     def _consolidated(self) -> Heard:

@@ -168,7 +168,7 @@ class LocalProtocol(Protocol):
         """One message that says what many say, with one header: for relays. Needs no trust, and no secret."""
         opened = [self._unpack(message) for message in messages]
         if not opened:
-            raise ParameterError("there is nothing to bundle")
+            raise ParameterError("there is nothing to bundle; give at least one message")
         heard = [(message, self._checked(message)) for message in opened]
         covered = sorted(run for message in opened for run in self._covered(message))
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):

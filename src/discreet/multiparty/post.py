@@ -22,7 +22,7 @@ from discreet.multiparty.grid import GridHierarchy
 from discreet.multiparty.hierarchy import Hierarchy
 from discreet.multiparty.sketch_stream import HierarchicalStream
 from discreet.multiparty.stream_party import StreamParty
-from discreet.privacy.checks import probability
+from discreet.privacy.checks import numbered, probability
 from discreet.releases.formats import intervals, paragraph, table_text
 from discreet.storage import StateFile, locked
 
@@ -84,7 +84,7 @@ def last_message(stream: BlockStream, number: int, state: Path, *, ledger: Accou
 def _restored(stream: BlockStream, number: int, kept: StateFile, ledger: Account | None) -> StreamParty:
     party = stream.restore_party(kept.read(), ledger=ledger)
     if party.number != number:
-        raise ParameterError(f"the state is that of party {party.number}")
+        raise ParameterError(f"the state belongs to party {party.number}; give that number, or the state of this party")
     return party
 
 
@@ -313,6 +313,6 @@ def answers_text(found: dict[str, Any], guarantee: Guarantee, confidence: float,
     rejected = f", {len(heard['rejected'])} rejected" if heard["rejected"] else ""
     repeated = f", {heard['repeated']} repeated" if heard["repeated"] else ""
     if "shown" in found:
-        lines.append(f"{found['shown']:,} reports are shown, in whole batches; the others wait for theirs.")
-    lines.append(f"{found['parties']} parties, {found['bytes']:,} bytes{repeated}{rejected}.")
+        lines.append(f"Shown: {numbered(found['shown'], 'report')}, in whole batches; the others wait for theirs.")
+    lines.append(f"{numbered(found['parties'], 'party')}, {numbered(found['bytes'], 'byte')}{repeated}{rejected}.")
     return "\n".join([*lines, paragraph(guarantee.sentence())])

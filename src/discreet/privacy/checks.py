@@ -8,6 +8,13 @@ from numbers import Real
 
 from discreet.errors import ParameterError
 
+_PLURALS = {"person": "people", "party": "parties", "batch": "batches", "sketch": "sketches"}
+
+
+def numbered(number: int, noun: str) -> str:
+    """A number and what it counts: "1 row", "1,200 rows"."""
+    return f"{number:,} {noun if number == 1 else _PLURALS.get(noun, f'{noun}s')}"
+
 
 def whole_number(name: str, value: object, low: int = 1, high: int | None = None) -> int:
     """A whole number from `low` to `high`."""

@@ -154,7 +154,7 @@ class TrackedOracle(Summary):
 
     @property
     def _native(self) -> Any:
-        raise ParameterError("an oracle that was brought does not tell this; only its owner knows")
+        raise ParameterError("an oracle of your own does not tell this; ask the object that you passed")
 
     def update(self, data: Any, *, nulls: str = "error", bad_items: str = "skip") -> None:
         """Add a batch of events, as `Summary.update`. If the oracle fails in it, what it holds is not known any more.
@@ -274,7 +274,7 @@ class TrackedOracle(Summary):
 
     def merge(self, other: Self) -> NoReturn:
         """Refused: the argument is for the candidates of one stream."""
-        raise IncompatibleSummaryError("an oracle that was brought is not merged; merge the streams and count them")
+        raise IncompatibleSummaryError("an oracle of your own cannot be merged; merge the streams, and count them")
 
     def to_bytes(self) -> NoReturn:
         """Refused: only its owner knows how the oracle is stored."""

@@ -236,7 +236,9 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> type[Mechani
         return published.PrivateSpaceSaving
     if isinstance(summary, published.TrackedOracle):
         raise IncompatibleSummaryError("an oracle of your own can only be released by its OracleHeavyHitters")
-    raise IncompatibleSummaryError(f"a {type(summary).__name__} cannot be released")
+    raise IncompatibleSummaryError(
+        f"a {type(summary).__name__} cannot be released; pass a summary, such as dc.MisraGries"
+    )
 
 
 def make(

@@ -13,7 +13,7 @@ from discreet.central.preparation import choose_capacity, frequency_published, s
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.budget import as_budget
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import numbered, probability, whole_number
 from discreet.questions.choose import MECHANISMS, PUBLISHED, make, sketch_shape
 from discreet.summaries import ExactCounts, LinearSketch
 from discreet.summaries.memory import bytes_when_full
@@ -80,8 +80,10 @@ class Plan:
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
-        why = self.not_applicable.get(mechanism)
-        raise ParameterError(f"the plan knows no mechanism {mechanism!r}" + (f": {why}" if why else ""))
+        if (why := self.not_applicable.get(mechanism)) is not None:
+            raise ParameterError(f"mechanism {mechanism!r} is not in this plan: {why}")
+        known = ", ".join(row.mechanism for row in self.rows)
+        raise ParameterError(f"no mechanism named {mechanism!r}; the plan has: {known}")
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -128,7 +130,7 @@ class Plan:
 
     def _above(self) -> str:
         return (
-            f"{self.length:,} row{'s' * (self.length != 1)} with {self.budget}; hides {self.unit.describe()}\n"
+            f"{numbered(self.length, 'row')} with {self.budget}; hides {self.unit.describe()}\n"
             f"{self.capacity:,} counters ({self.capacity_because})"
         )
 

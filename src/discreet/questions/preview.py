@@ -33,12 +33,12 @@ def _of_top(question: Any, budget: Budget, confidence: float) -> list[str]:
         from discreet.questions.plan_of_people import plan_people
 
         rows = plan_people(_ROWS, budget, question.k, None, confidence).rows
-        few, many = rows[0], rows[-1]
+        few, most = rows[0], rows[-1]
         return [
-            f"An item is listed from about {few.found_from:,} people if they have nothing else, "
-            f"{many.found_from:,} if each has {many.items_per_person:g} items.",
-            f"No count is off by more than about {few.error:,} people through noise if everybody has one item, "
-            f"{many.error:,} with {many.items_per_person:g} items ({confidence:.0%} confidence).",
+            f"An item is listed from about {few.found_from:,} people if they have no other items, or "
+            f"{most.found_from:,} if each has {most.items_per_person:g}.",
+            f"Noise moves no count by more than about {few.error:,} people if everybody has one item, or "
+            f"{most.error:,} with {most.items_per_person:g} items ({confidence:.0%} confidence).",
         ]
     if question.universe is not None:
         return _of_number(question, budget, f"with {confidence:.0%} confidence", "histogram")
@@ -46,11 +46,11 @@ def _of_top(question: Any, budget: Budget, confidence: float) -> list[str]:
 
     planned = plan(_ROWS, budget, k=question.k, confidence=confidence).rows
     if not planned:
-        return ["Finding items that nobody listed needs delta > 0, or a public list of them (universe)."]
+        return ["Finding unknown items needs delta > 0, or a public list of all items (universe)."]
     row = planned[0]
     return [
         f"An item is listed from about {row.published_from:,.0f} rows.",
-        f"No count is off by more than about {row.noise_error:,.0f} rows through noise ({confidence:.0%} confidence).",
+        f"Noise moves no count by more than about {row.noise_error:,.0f} rows ({confidence:.0%} confidence).",
     ]
 
 

@@ -30,7 +30,7 @@ from discreet.errors import DataError, ParameterError, WordError, nearest
 from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_rho
-from discreet.privacy.checks import probability
+from discreet.privacy.checks import numbered, probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
 from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_for
@@ -369,7 +369,9 @@ def _divided(questions: Mapping[str, Question], given: Any) -> tuple[Fraction, .
         given = [given.get(title) for title in questions]
     given = [None] * len(questions) if given is None else list(given)
     if len(given) != len(questions):
-        raise ParameterError(f"shares has {len(given)} numbers for {len(questions)} questions")
+        raise ParameterError(
+            f"shares has {numbered(len(given), 'number')} for {numbered(len(questions), 'question')}; give one for each"
+        )
     said = [None if each is None else _share(each, len(questions)) for each in given]
     total = sum((each for each in said if each is not None), Fraction(0))
     open_ = [place for place, each in enumerate(said) if each is None]

@@ -89,8 +89,8 @@ def cut_of(told: dict[str, Any]) -> str:
         return "none"
     if told["guarantee"]["mechanism"].startswith("discovery"):
         return (
-            f"{cut:g} people who have nothing else (to be found; if each has d items, sqrt(d) times as many). It is no "
-            "limit for the counts that are listed"
+            f"an item is found from about {cut:g} people if they have no other items (sqrt(d) times as many if each "
+            "has d items). Listed counts may be below it"
         )
     if told.get("offset") is not None or told.get("shard_offsets"):
         return f"{cut:g} more than the offset (what is below is not listed)"

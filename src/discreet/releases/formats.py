@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.privacy.checks import numbered
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: fl
 
 def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     """How many rows there are and what is promised, and the first rows: what Python shows."""
-    of = f"{len(release):,} item{'s' * (len(release) != 1)}"
+    of = numbered(len(release), "item")
     if release.by:
-        of += f" in {len(release.groups):,} group{'s' * (len(release.groups) != 1)}"
+        of += f" in {numbered(len(release.groups), 'group')}"
     if release.counted != "events":
         of += f", {_COUNTS_OF[release.counted]}"
     first = f"Release({of}; {release.guarantee.sentence()})"
@@ -104,7 +105,7 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
     cells = [short(column, 60) if many > 1 else cut(column, 60) for column in columns[:many]]
     table = _counts_text(release, list(zip(*cells, *columns[many:], strict=True)), confidence)
     more = [f"... and {len(release) - len(shown):,} more"] if len(release) > len(shown) else []
-    more += [f"In {empty:,} groups no item passed."] if empty else []
+    more += [f"In {numbered(empty, 'group')} no item passed."] if empty else []
     more += [] if len(release) else [none_passed(release)]
     return f"{first}\n{table}{chr(10).join(more)}".rstrip("\n")
 
@@ -115,7 +116,7 @@ def needed(release: Release) -> str:
 
     cut = math.ceil(release.threshold or 0)
     if release.counted == "events":
-        rows = f"{cut:,} row{'s' * (cut != 1)}{' more than the offset' if release.offset is not None else ''}"
+        rows = f"{numbered(cut, 'row')}{' more than the offset' if release.offset is not None else ''}"
         return f"an item needs about {rows}; with twice the epsilon, about half as many"
     many = math.ceil(math.sqrt(50) * (release.threshold or 0))
     which = "each of its items" if pairs_are_listed(release.guarantee.mechanism) else "an item"

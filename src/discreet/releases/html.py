@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet._bars import amount, between, guarantee_html, interval_bar, reach
+from discreet.privacy.checks import numbered
 from discreet.releases.formats import COUNT_HEADINGS, NONE_PASSED, foremost, foremost_rows, none_passed
 from discreet.releases.labels import cut, readable, short
 
@@ -56,7 +57,7 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
             "are in the JSON and CSV of this report." if of_page else "head(k), to_pandas() and to_csv() have them all."
         )
         below.append(f"{len(release) - len(rows):,} more{'' if of_page else ':'} {which}")
-    below += [f"In {empty:,} groups no item passed."] if empty else []
+    below += [f"In {numbered(empty, 'group')} no item passed."] if empty else []
     below += release.notes()
     table = (
         f'<table style="border-collapse:collapse;border:0;color:inherit"><thead><tr>{head}</tr></thead>'

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import DiscreetError, ParameterError
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import numbered, whole_number
 from discreet.releases.formats import none_passed
 from discreet.releases.labels import cut, readable
 
@@ -190,10 +190,12 @@ def plot_over_time(
     if not ticks:
         raise ParameterError("a plot over time needs at least one release")
     if len({release.counted for release in ticks}) > 1:
-        raise ParameterError("the releases count different things")
+        raise ParameterError("the releases count different things; draw releases of one question")
     places = list(range(1, len(ticks) + 1)) if times is None else list(times)
     if len(places) != len(ticks):
-        raise ParameterError(f"there are {len(ticks)} releases and {len(places)} times")
+        raise ParameterError(
+            f"times has {len(places)} entries for {numbered(len(ticks), 'release')}; give one for each"
+        )
     items = ticks[-1].head(min(whole_number("most", most), len(_LINES))).items
     axes = _axes(ax, (8.0, 4.8), path)
     rows = [{row.item: row for row in release.rows(confidence)} for release in ticks]

@@ -195,7 +195,7 @@ class Reader:
             names = list(dict.fromkeys([*(field for field in self._kept if field not in columns), *self._where_public]))
             found = dict(zip(names, self._lookup.found(columns[self._lookup.on], names), strict=True))
             if sum(_length(column) for column in found.values()) > self._most_text:
-                raise ProblemError(413, "The rows are too many", "With the public table they are larger than a body.")
+                raise ProblemError(413, "Too many rows", "Joined with the public table they are larger than a body.")
             keep = np.ones(counted, np.bool_)
             for name, column in found.items():
                 wanted = self._where_public.get(name)

@@ -216,7 +216,7 @@ class StreamDefinition(BaseModel):
     def _fits_lookup(self) -> None:
         """The public table is read and checked when the file is."""
         if (self.lookup is None) != (self.on is None):
-            raise ValueError("lookup and on go together: a public table, and the field that says which row belongs")
+            raise ValueError("lookup and on must be given together: a public table, and the field to join it on")
         if self.lookup is None or self.on is None:
             return
         try:
@@ -226,10 +226,10 @@ class StreamDefinition(BaseModel):
         used = [name for name in (self.column, self.user, *self.where) if name in self._table.columns]
         if not used:
             raise ValueError(
-                f"lookup has no use: column, user or where must name one of {', '.join(self._table.columns)}"
+                f"lookup is not used: column, user or where must name one of {', '.join(self._table.columns)}"
             )
         if self.time in self._table.columns or (self.sets and self.on == self.column):
-            raise ValueError("time is that of the event, and a set is in it: neither comes from lookup or is its key")
+            raise ValueError("time and sets come from the event itself; they cannot come from lookup or be its key")
         if any(
             len(text.encode()) > 1000 for name in used for text in self._table.columns[name].drop_null().to_pylist()
         ):

@@ -307,5 +307,5 @@ def _secret(folder: Path) -> bytes:
         write_file(path, secrets.token_bytes(_KEY_BYTES))
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
-        raise DiscreetError(f"{str(path)!r} is not a key of {_KEY_BYTES} bytes: put back what was there")
+        raise DiscreetError(f"{str(path)!r} is not a key of {_KEY_BYTES} bytes; restore the file that was there")
     return key

@@ -69,7 +69,7 @@ def test_the_error_grows_with_the_number():
 def test_what_does_not_go_together():
     with pytest.raises(ParameterError, match="one or more"):
         merge_releases([])
-    with pytest.raises(ParameterError, match="Histograms"):
+    with pytest.raises(ParameterError, match="merge_releases takes a list of one or more releases"):
         merge_releases([dc.MisraGries(2)])
     with pytest.raises(IncompatibleSummaryError, match="kinds of mechanism"):
         merge_releases([release([], 1), release([], 1, PrivateMisraGries)])

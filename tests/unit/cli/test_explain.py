@@ -83,8 +83,8 @@ def test_a_sheet_says_what_the_threshold_of_people_is_and_what_intervals_contain
         path.write_text(made.to_json())
         explain(path, "--sheet")
         sheet = " ".join(capsys.readouterr().out.split())
-        assert f"Threshold: {made.threshold:g} people who have nothing else (to be found;" in sheet
-        assert "It is no limit for the counts that are listed" in sheet
+        assert f"Threshold: an item is found from about {made.threshold:g} people if they have no other items" in sheet
+        assert "Listed counts may be below it" in sheet
         assert "what is below is not listed" not in sheet
         assert says in sheet
         explain(path)

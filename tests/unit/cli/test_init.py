@@ -128,7 +128,7 @@ def test_it_asks_at_a_terminal(table, command, spawn):
     [
         (
             ("top", "no-file", "--column", "q", "--user", "u", "--epsilon", 1, "--delta", 1e-6),
-            "323 if each has 50 items",
+            "if they have no other items, or 323 if each has 50.",
         ),
         (("top", "no-file", "--column", "q", "--epsilon", 1, "--delta", 1e-6), "An item is listed from about 32 rows"),
         (("top", "no-file", "--column", "q", "--epsilon", 1), "needs delta > 0"),

@@ -159,7 +159,7 @@ def test_what_was_left_out_is_told_to_the_operator_alone(tmp_path):
     rows.watch = seen.append
     assert counts_of(rows) == {"a": 1, "b": 1}
     assert rows.bad_rows == 2
-    assert rows.remarks[0].startswith("2 rows could not be read")
+    assert rows.remarks[0].startswith("skipped 2 rows that could not be read (not private")
     assert "line 3" in rows.remarks[1]
     assert sum(seen) == 2
     assert rows.files == [str(path)]

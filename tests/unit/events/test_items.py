@@ -387,7 +387,7 @@ def test_one_row_of_a_table_changes_no_type(odd):
         assert dc.top_k(table, 3, dc.Budget(20.0, 1e-6), column="x", nulls="skip").items == ["x"]
         published = dc.top_k(table, 3, dc.Budget(20.0, 1e-6), column="x", user="u", nulls="skip")
         assert published.items == ["x"]
-        assert published.to_arrow().schema.field("item").type == pa.large_string()
+        assert published.to_arrow().schema.field("x").type == pa.large_string()
     odd_user = dc.top_k({"u": [*range(2000), odd], "x": items}, 3, BUDGET, column="x", user="u", nulls="skip")
     assert odd_user.items == ["x"]
 

@@ -231,7 +231,7 @@ def test_summaries_that_do_not_fit_are_refused() -> None:
     tracked.update([0, 1, 2, 3])
     with pytest.raises(dc.IncompatibleSummaryError, match="longer than stream_length"):
         mechanism(tracked)
-    with pytest.raises(dc.IncompatibleSummaryError, match="not merged"):
+    with pytest.raises(dc.IncompatibleSummaryError, match="an oracle of your own cannot be merged; merge the streams"):
         tracked.merge(mechanism.track())
     for state in (tracked.to_bytes, lambda: pickle.dumps(tracked), lambda: tracked.seed):
         with pytest.raises(dc.ParameterError):

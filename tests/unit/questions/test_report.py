@@ -73,7 +73,7 @@ def test_more_numbers_get_a_larger_share():
         ([0.1, 0.1, 0.1, 0.1], "make them add up to 1"),
         ([0.5, 0.5, None, None], "leave some"),
         ([0.5, -0.1, None, None], "share"),
-        ([0.5], "1 numbers for 4 questions"),
+        ([0.5], "shares has 1 number for 4 questions; give one for each"),
         ({"Poeple": 0.5}, "did you mean 'People'"),
     ],
 )

@@ -32,6 +32,7 @@ from discreet.errors import (
 from discreet.privacy.accounting import Charge, is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.charge_terms import differing_parameters, told_differences
+from discreet.privacy.checks import numbered
 from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Standing, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader, utc_now
 from discreet.privacy.ledger.sqlite import SQLiteStore, backup
@@ -693,7 +694,7 @@ class Account:
         count, about = (standing.tally.charges, f" about {days}") if days else (balance.charges, "")
         return BudgetExceededError(
             f"account {self.name!r} cannot pay {requested}{about}: granted {balance.granted}, spent {spent} in "
-            f"{count} charges, remaining {remaining}",
+            f"{numbered(count, 'charge')}, remaining {remaining}",
             requested=requested,
             spent=spent,
             remaining=remaining,
