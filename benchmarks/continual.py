@@ -8,6 +8,7 @@ python benchmarks/continual.py people FILE [--ticks 12]   (tabs: user, item in a
 python benchmarks/continual.py speed
 python benchmarks/continual.py late              (items that appear at tick 20,000)
 python benchmarks/continual.py increases         (intervals of increases, and both intervals added)
+python benchmarks/continual.py windows           (noise of people in a window, by how many visits count)
 """
 
 from __future__ import annotations
@@ -267,6 +268,17 @@ def increases(arguments: argparse.Namespace) -> None:
             )
 
 
+def windows(arguments: argparse.Namespace) -> None:
+    """Largest standard deviation of the number of people in a window; rho = 1/2 (a single release has 1)."""
+    budget = dc.Budget.zcdp(RHO)
+    print("| T, w | all visits | 10 visits | 3 visits | 1 visit | no window |\n|---|---|---|---|---|---|")
+    for horizon, window in ((30, 7), (365, 7), (365, 30), (8760, 24)):
+        made = [dc.continual.DistinctCount(horizon, budget, window=window, max_visits=c) for c in (None, 10, 3, 1)]
+        made.append(dc.continual.DistinctCount(horizon, budget))
+        errors = (f"{counter.factor.worst_error(RHO, 1, counter.changes):.1f}" for counter in made)
+        print(f"| {horizon:,}, {window} | {' | '.join(errors)} |")
+
+
 def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path: str) -> None:
     import matplotlib
 
@@ -287,7 +299,7 @@ def _plot(curves: dict[str, tuple[list[int], list[float]]], x: str, y: str, path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (counters, ratio, discover, unknown, people, speed, late, increases):
+    for function in (counters, ratio, discover, unknown, people, speed, late, increases, windows):
         command = commands.add_parser(function.__name__)
         command.set_defaults(function=function)
         command.add_argument("--plot")

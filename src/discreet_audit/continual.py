@@ -28,6 +28,7 @@ from discreet.continual.anatomy import (
     Continual,
     CorrelatedNoise,
     Doubling,
+    EachTick,
     Factor,
     Factored,
     Hidden,
@@ -73,14 +74,19 @@ def event_shifts(factor: Factor, events: Sequence[int], z: Sequence[int]) -> Int
 
     The l2-norm of a column is what privacy rests on: it must be at most `factor.sensitivity`.
     """
-    given, when = ScriptedSource(), np.asarray(events)
-    plain, moved = factor.start(1), factor.start(len(when))
-    shifts = np.zeros((len(z), len(when)), np.int64)
+    return path_shifts(factor, np.arange(1, len(z) + 1)[:, None] >= np.asarray(events), z)
+
+
+def path_shifts(factor: Factor, paths: npt.NDArray[np.bool_], z: Sequence[int]) -> Integers:
+    """The same for a person who counts at the ticks of a column of `paths`."""
+    given, number = ScriptedSource(), paths.shape[1]
+    plain, moved = factor.start(1), factor.start(number)
+    shifts = np.zeros(paths.shape, np.int64)
     for tick, value in enumerate(z, 1):
         given.each = np.array([value], np.int64)
-        wanted = factor.advance(plain, tick, Fraction(1), given) - np.where(tick >= when, factor.lattice, 0)
+        wanted = factor.advance(plain, tick, Fraction(1), given) - np.where(paths[tick - 1], factor.lattice, 0)
         # The noise of a tick is its own z and what the ticks before left: learn that with z = 0, then ask for the rest.
-        given.each = np.zeros(len(when), np.int64)
+        given.each = np.zeros(number, np.int64)
         left = factor.advance({name: array.copy() for name, array in moved.items()}, tick, Fraction(1), given)
         given.each = wanted - left
         factor.advance(moved, tick, Fraction(1), given)
@@ -88,18 +94,34 @@ def event_shifts(factor: Factor, events: Sequence[int], z: Sequence[int]) -> Int
     return shifts
 
 
-def worst_norm(factor: Factor, tries: int, events: Sequence[int] = ()) -> tuple[float, int]:
+def worst_norm(factor: Factor, tries: int, events: Sequence[int] = (), changes: int = 1) -> tuple[float, int]:
     """The largest l2-norm of `event_shifts` over random noises, and how many pairs of streams were compared.
 
-    All events of a short horizon; 32 of a long one, of which the first 4096 ticks are run.
+    All events of a short horizon; 32 of a long one, of which the first 4096 ticks are run. Of people who come and go,
+    `changes` times at most: all of up to 10 ticks, else those who do so as evenly as they can, and 200 by chance.
     """
     ticks = min(factor.horizon, 4096)
     when = events or sorted({*np.geomspace(1, ticks, min(ticks, 32)).round().astype(int).tolist(), ticks})
     if not events and ticks <= 64:
         when = range(1, ticks + 1)
+    paths = np.arange(1, ticks + 1)[:, None] >= np.asarray(list(when))
+    if changes > 1:
+        paths = comings_and_goings(ticks, changes)
     noises = (np.random.default_rng(seed).integers(-(2**30), 2**30, ticks).tolist() for seed in range(tries))
-    norms = (np.linalg.norm(event_shifts(factor, list(when), z), axis=0).max() for z in noises)
-    return float(max(norms)), tries * len(when)
+    norms = (np.linalg.norm(path_shifts(factor, paths, z), axis=0).max() for z in noises)
+    return float(max(norms)), tries * paths.shape[1]
+
+
+def comings_and_goings(ticks: int, changes: int) -> npt.NDArray[np.bool_]:
+    """Columns of ticks at which a person counts who comes or goes this often, or less."""
+    if ticks <= 10:
+        paths = np.array(list(product((False, True), repeat=ticks))).T
+        return paths[:, (np.diff(paths.astype(int), axis=0, prepend=0) != 0).sum(axis=0) <= changes]
+    rng = np.random.default_rng(1)
+    evenly = [np.arange(number) * ticks // number for number in range(1, min(changes, ticks) + 1)]
+    chance = [np.sort(rng.choice(ticks, min(changes, ticks), replace=False)) for _ in range(200)]
+    at = np.arange(ticks)[:, None]
+    return np.stack([(at >= places).sum(axis=1) % 2 == 1 for places in (*evenly, *chance)], axis=1)
 
 
 def event_delta(noise: CorrelatedNoise, norm: float, items: int, epsilon: float) -> float:
@@ -263,36 +285,41 @@ def moved_by_an_event(noise: CorrelatedNoise, items: int, effort: Effort) -> tup
 
     A discrete Gaussian moved by integers has D_a = a norm^2/(2 sigma^2) exactly, for whole orders a.
     """
-    norm, pairs = worst_norm(noise.factor, 3 if effort.length <= 0 else 20, noise.enters)
+    norm, pairs = worst_norm(noise.factor, 3 if effort.length <= 0 else 20, noise.enters, noise.changes)
     return norm, items * norm * norm / (2.0 * float(noise.sigma) ** 2), pairs
 
 
-def noises_of_an_event(factor: Factor, sigma: Fraction, effort: Effort) -> list[tuple[str, list[CorrelatedNoise]]]:
+def noises_of_an_event(
+    factor: Factor, sigma: Fraction, effort: Effort, changes: int = 1
+) -> list[tuple[str, list[CorrelatedNoise]]]:
     """For every way in which an event can come, the noises that hide it: without a horizon, for the first epochs."""
     if not isinstance(factor, Doubling):
-        return [("", [CorrelatedNoise(factor, sigma)])]
+        return [("", [CorrelatedNoise(factor, sigma, changes=changes)])]
     return [
         (f", epoch of {2**e} ticks", list(factor.noises(e, sigma)))
         for e in (*range(TRIED), *(() if effort.length <= 0 else (9,)))
     ]
 
 
-def shifts_of_an_event(factor: Factor, sigma: Fraction, effort: Effort) -> Iterator[Finding]:
+def shifts_of_an_event(factor: Factor, sigma: Fraction, effort: Effort, changes: int = 1) -> Iterator[Finding]:
     """The shift of the independent noises that hides one event, in the shipped recurrence, against the declared one."""
-    for name, noises in noises_of_an_event(factor, sigma, effort):
+    for name, noises in noises_of_an_event(factor, sigma, effort, changes):
         for noise, part in zip(noises, ("", ", totals"), strict=False):
             norm, _, pairs = moved_by_an_event(noise, 1, effort)
-            what, declared = f"l2-shift of a counter by one event{name}{part}", noise.factor.sensitivity * SLACK
+            what = f"l2-shift of a counter by one event{name}{part}"
+            declared = noise.factor.sensitivity_to(noise.changes) * SLACK
             yield Finding("structure", what, "sensitivity", declared, norm, pairs)
 
 
-def cost_of_an_event(factor: Factor, sigma: Fraction, items: int, effort: Effort) -> tuple[float, float, int]:
+def cost_of_an_event(
+    factor: Factor, sigma: Fraction, items: int, effort: Effort, changes: int = 1
+) -> tuple[float, float, int]:
     """(norm, rho, pairs) of `moved_by_an_event`: without a horizon, of all noises of its epoch and for the worst epoch.
 
     The recurrences of the first epochs are run; of all others there may be, what they declare to be moved is counted.
     """
     if not isinstance(factor, Doubling):
-        return moved_by_an_event(CorrelatedNoise(factor, sigma), items, effort)
+        return moved_by_an_event(CorrelatedNoise(factor, sigma, changes=changes), items, effort)
     worst, tried = 0.0, 0
     for _, noises in noises_of_an_event(factor, sigma, effort):
         moved = [moved_by_an_event(noise, items, effort) for noise in noises]
@@ -429,27 +456,14 @@ def _plain(release: Any) -> Any:
 # ---- sabotage --------------------------------------------------------------------------------------------------------
 
 
-class FreshNoise(Factor):
+class FreshNoise(EachTick):
     """NOT PRIVATE: the noise of a single release, drawn anew at every tick."""
 
     name = "fresh"
-    lattice = 1
     sensitivity = 1.0
 
-    def row_squares(self, t: int) -> float:
+    def sensitivity_to(self, changes: int) -> float:
         return 1.0
-
-    def start(self, size: int) -> dict[str, Integers]:
-        return {"noise": np.zeros(size, np.int64)}
-
-    def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
-        return source.discrete_gaussian(sigma, len(state["noise"]))
-
-    def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
-        return self.start(size)
-
-    def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        return Tree(1, 2).hiding_shift(t, sigma, probability)
 
 
 def unsplit(factor: Any) -> None:
@@ -501,7 +515,7 @@ class CounterOverTimeAudit(OverTimeAudit):
         for name, noises in counter.noises_of_an_event():
             for noise in noises:
                 norm, _, pairs = moved_by_an_event(noise, 1, effort)
-                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity * SLACK
+                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity_to(noise.changes) * SLACK
                 yield Finding("structure", what, "sensitivity", declared, norm, pairs)
 
     def exact(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
@@ -602,27 +616,35 @@ def _norm(factor: Factor) -> float:
 def _weakened(factor: Factor, by: Callable[[Factor], float]) -> Factor:
     """NOT PRIVATE: the factor with too little noise."""
     original, less = factor.sigma, Fraction(by(factor))
-    factor.sigma = lambda rho, items=1: original(rho, items) / less  # type: ignore[method-assign]
+    factor.sigma = lambda rho, items=1, changes=1: original(rho, items, changes) / less  # type: ignore[method-assign]
     return factor
 
 
 class DistinctOverTimeAudit(CounterOverTimeAudit):
-    """The four checks of a `DistinctCount`: structure and exact cost are those of one event of a running total."""
+    """The four checks of a `DistinctCount`: structure and exact cost are those of one event of a running total.
+
+    In a window they are those of a person who comes and goes.
+    """
+
+    def label(self, counter: Any) -> str:
+        window = "" if counter.window is None else f", window of {counter.window}"
+        return f"{super().label(counter)}{window}"
 
     def conforms(self, counter: Any) -> Finding:
         """With written noise: a tick publishes the number of different people and what the recurrence makes of it."""
-        written, seen, wrong, rng = WrittenNoise(), set(), 0, np.random.default_rng(5)
+        written, wrong, rng = WrittenNoise(), 0, np.random.default_rng(5)
         made, noise = counter.anew(written.source), counter.noises_of_an_event()[0][1][0]
+        rows: list[list[int]] = []
         for tick in range(1, (first_ticks(counter, 12) if counter.horizon else 1) + 1):
             given, people = int(rng.integers(-(10**7), 10**7)), rng.integers(0, 30, 9).tolist()
-            seen.update(people)
-            expected = len(seen) + written.noise(given, [(noise, tick)])
+            rows.append(people)
+            expected = _people_there(counter, rows) + written.noise(given, [(noise, tick)])
             wrong += made.step(people) != expected
         wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in written.source.draws)
         return Finding("exact", "the code draws and adds what the law says", "violations", 0, int(wrong))
 
     def statistical(self, counter: Any, effort: Effort) -> Iterator[Finding]:
-        """Runs with a person more, who comes at every tick."""
+        """Runs with a person more, who comes at every tick; in a window at every second visit's time."""
 
         def public(number: int) -> Any:
             other = counter.anew()
@@ -632,36 +654,75 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
         noise, streams = counter.noises_of_an_event()[0][1][0], (range(50), range(99), range(20, 70))
         wide = noise.sigma >= 8 * noise.factor.lattice
         yield self.plumbing(counter.anew, streams, map(public, (0, 10**4)), wide, fresh=40)
-        runs, ticks = effort.runs, first_ticks(counter, 6)
+        runs, ticks, apart = effort.runs, first_ticks(counter, 6), 1 if counter.window is None else counter.window + 1
 
         def run(person: int) -> Any:
             made = [counter.anew() for _ in range(runs)]
-            return np.array([[one.step([7] * person) for _ in range(ticks)] for one in made])
+            return np.array([[one.step([7] * (person * (t % apart == 0))) for t in range(ticks)] for one in made])
 
         detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
-        yield told_apart("a person who comes at every tick", counter, run, detail)
+        what = "a person who comes at every tick" if apart == 1 else "a person who comes as often as they can"
+        yield told_apart(what, counter, run, detail)
 
     def coupled(self, counter: Any, effort: Effort) -> Iterator[Finding]:
         """The same noise for random rows of people, and with all rows of one person more."""
         rng = np.random.default_rng(2)
 
-        def moved(_: int) -> int:
+        def moved(_: int) -> list[int]:
             stream = rng.integers(0, 9, (first_ticks(counter, 6), 5)).tolist()
             more = [[*people, *[9] * int(rng.integers(0, 3))] for people in stream]
             one, two = counter.anew(seeded_source(9)), counter.anew(seeded_source(9))
-            return max(abs(int(two.step(b) - one.step(a))) for a, b in zip(stream, more, strict=True))
+            return [abs(int(two.step(b) - one.step(a))) for a, b in zip(stream, more, strict=True)]
 
-        pairs = range(effort.released_pairs // 5)
-        yield largest("coupled", "change of the number by a person", 1, map(moved, pairs))
+        pairs = [moved(pair) for pair in range(effort.released_pairs // 5)]
+        yield largest("coupled", "change of the number by a person", 1, map(max, pairs))
+        if counter.window is not None:
+            changes = (sum(a != b for a, b in zip([0, *path], path, strict=False)) for path in pairs)
+            yield largest("coupled", "how often a person changes it", counter.changes, changes)
 
     def twins(self, counter: Any) -> Sequence[Twin]:
-        """Those of running totals, and people who count at every tick."""
-        right = type(counter)
+        """Those of running totals, and people who count at every tick, or more often than they may."""
+        right, changes = type(counter), counter.changes
 
         def step(self: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
             return right.step(self, [f"{person} {self.tick}" for person in users], tick, **more)
 
-        return (*super().twins(counter), broken(counter, "a person counts at every tick", "coupled", step=step))
+        found = [*super().twins(counter)]
+        if counter.window != 1:  # else they do
+            found.append(broken(counter, "a person counts at every tick", "coupled", step=step))
+        if changes > 1 and not isinstance(counter.factor, EachTick):
+
+            def for_ever(self: Any, horizon: int, share: float) -> Factor:
+                made = right.factor_for(self, horizon, share)
+                return _weakened(made, lambda factor: factor.sensitivity_to(changes) / factor.sensitivity)
+
+            found.append(broken(counter, "noise for people who never leave", factor_for=for_ever))
+        if counter.max_visits is not None:
+            found.append(any_visits(counter))
+        return found
+
+
+def any_visits(mechanism: Any) -> Twin:
+    """People are counted again however often they come back."""
+    right = type(mechanism)
+
+    def new_people(self: Any) -> Any:
+        people = right.new_people(self)
+        people.visits = None
+        return people
+
+    return broken(mechanism, "visits without a limit", "coupled", new_people=new_people)
+
+
+def _people_there(counter: Any, rows: Sequence[Sequence[int]]) -> int:
+    """How many people the documentation says count at the latest of these ticks."""
+    window, now = counter.window or len(rows), len(rows)
+    there = 0
+    for person in {person for people in rows for person in people}:
+        inside = [any(person in people for people in rows[max(0, t - window) : t]) for t in range(1, now + 1)]
+        visits = sum(b and not a for a, b in zip([False, *inside], inside, strict=False))
+        there += inside[-1] and (counter.max_visits is None or visits <= counter.max_visits)
+    return there
 
 
 # ---- heavy hitters: a tree of sketches, each released once -----------------------------------------------------------
@@ -1206,7 +1267,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
         items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
         people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
         weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
-        return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{any_horizon(histogram)}"
+        window = "" if histogram.window is None else f", window of {histogram.window}"
+        return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{window}{any_horizon(histogram)}"
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
@@ -1219,7 +1281,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
                 yield Finding("structure", what, "sensitivity", tree.levels, held, 64)
         else:
             counters: Any = scheme
-            yield from shifts_of_an_event(counters.factor, counters.sigma, effort)
+            yield from shifts_of_an_event(counters.factor, counters.sigma, effort, histogram.changes)
 
     def exact(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """What an event costs in all ticks together, and the code against the law."""
@@ -1238,7 +1300,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         hidden, delta = isinstance(scheme, Hidden), 0.0
         noise = CorrelatedNoise(scheme.factor, scheme.sigma)
         heavy, epochs = histogram.max_weight, isinstance(scheme.factor, Doubling)
-        norm, rho, pairs = cost_of_an_event(scheme.factor, scheme.sigma, items * heavy**2, effort)
+        norm, rho, pairs = cost_of_an_event(scheme.factor, scheme.sigma, items * heavy**2, effort, histogram.changes)
         claimed = claimed_rho(histogram, 0.5 if hidden else 1.0) * SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         if guarantee.epsilon is not None:
@@ -1800,7 +1862,7 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
             more = [_mixed(rng, rows, _rows(rng, 9, 10, int(rng.integers(0, 6)))) for rows in stream]
             return _moved(histogram, stream, more)
 
-        check, declared = "l2-change of all counts by a person", math.sqrt(most) * SLACK
+        check, declared = "l2-change of all counts by a person", math.sqrt(most * histogram.changes) * SLACK
         yield largest("coupled", check, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
@@ -1828,6 +1890,12 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
                 scheme.cut = lambda tick: 1 + factor.hiding_shift(tick, scheme.sigma, half * factor.tick_share(tick))
 
             found.append(changed_scheme(histogram, "delta not divided by m", for_one))
+        scheme: Any = histogram.scheme
+        if histogram.changes > 1 and not isinstance(scheme.factor, EachTick | Doubling):
+            by = scheme.factor.sensitivity_to(histogram.changes) / scheme.factor.sensitivity
+            found.append(changed_scheme(histogram, "noise for people who never leave", _weaker(by)))
+        if histogram.max_visits is not None:
+            found.append(any_visits(histogram))
         return found
 
 
@@ -1855,16 +1923,22 @@ def _counts(made: Any, stream: Sequence[Rows]) -> list[dict[Any, int]]:
 
 
 def _moved(histogram: Histogram, stream: Sequence[Rows], more: Sequence[Rows]) -> float:
-    """How far the second stream's increments are from the first's, in l2; infinite where a count falls or jumps."""
-    changes = {"domain": range(_ITEMS)} if histogram.domain_is_known else {}
-    one, two = (_counts(histogram.anew(seeded_source(1), **changes), rows) for rows in (stream, more))
+    """How far the second stream's increments are from the first's, in l2; infinite where a count falls or jumps.
+
+    In a window a count may fall, and every change of it by the person counts.
+    """
+    known = {"domain": range(_ITEMS)} if histogram.domain_is_known else {}
+    one, two = (_counts(histogram.anew(seeded_source(1), **known), rows) for rows in (stream, more))
     before: dict[Any, int] = {}
+    changes = 0
     for plain, raised in zip(one, two, strict=True):
         now = {item: raised.get(item, 0) - plain.get(item, 0) for item in {*plain, *raised}}
-        if not all(before.get(item, 0) <= now[item] <= 1 for item in now):
+        least = before if histogram.window is None else {}
+        if not all(least.get(item, 0) <= now[item] <= 1 for item in now):
             return math.inf
+        changes += sum(now[item] != before.get(item, 0) for item in now)
         before = now
-    return math.sqrt(sum(before.values()))
+    return math.sqrt(changes)
 
 
 @lru_cache(maxsize=16)
@@ -1907,6 +1981,9 @@ register(
     lambda: (
         DistinctCount(16, Budget.zcdp(0.5)),
         DistinctCount(7, Budget(1.0, 0.02), method="tree", base=2),
+        DistinctCount(40, Budget.zcdp(0.5), window=2, max_visits=1),
+        DistinctCount(9, Budget(1.0, 0.02), window=1),
+        DistinctCount(10, Budget.zcdp(2.0), window=2, method="tree", base=2),
     ),
     DistinctOverTimeAudit(),
 )
@@ -1947,6 +2024,8 @@ register(
         Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
         Histogram(None, Budget.zcdp(0.5), _KNOWN, 3),
         Histogram(None, Budget(1.0, 0.02), unit=User(3)),
+        Histogram(30, Budget(1.0, 0.02), unit=User(3), window=3, max_visits=1),
+        Histogram(9, Budget.zcdp(0.5), _KNOWN, unit=User(2), window=3),
     ),
     lambda histogram: _people if isinstance(histogram.unit, User) else _events,
 )

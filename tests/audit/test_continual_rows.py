@@ -52,7 +52,9 @@ def test_exact_figures_are_near_the_claim(kind):
             found.setdefault(finding.quantity, []).append(finding.measured)
         assert found["rho"] or found["delta"], made
         if (rho := made.guarantee.rho) is not None:
-            assert 0.8 * rho < max(found["rho"]) <= rho * (1 + 1e-9), made
+            # Of people who come and go what is declared is a bound: nobody leaves and returns at once.
+            least = 0.8 if getattr(made, "changes", 1) == 1 else 0.5
+            assert least * rho < max(found["rho"]) <= rho * (1 + 1e-9), made
 
 
 @pytest.mark.parametrize(

@@ -259,10 +259,15 @@ def test_increases_over_the_last_ticks(tmp_path):
     other = watch(*options[:-2], *listed)
     assert other.returncode == 2
     assert "other settings: increase" in other.stderr
-    for refused in (["--user", "x"], ["--user", "x", "--distinct"], ["--total"]):
+    people = "--window of people needs --horizon or --max-visits"
+    for refused, said in (
+        (["--user", "x"], people),
+        (["--user", "x", "--distinct"], people),
+        (["--total"], "--increase has"),
+    ):
         result = watch(rows, "--state", tmp_path / "no", "--rows", 3, "--once", *PLENTY, "--window", 2, *refused)
         assert result.returncode == 2
-        assert "--increase says" in result.stderr
+        assert said in result.stderr
     assert not (tmp_path / "no").exists()
 
 

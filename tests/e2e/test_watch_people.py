@@ -1,7 +1,7 @@
 """`discreet watch` for people, and over a known universe: what is counted, restarts, and what it refuses."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 from tests.commands import run_here
@@ -61,6 +61,32 @@ def universe(tmp_path):
     path = tmp_path / "universe.txt"
     path.write_text("a\nb\nc\nz\n")
     return path
+
+
+def in_window(taken, first, last, universe):
+    """What is counted of the rows of ticks of 40, over some of these ticks."""
+    return dict(
+        Counter(what for _, what in {row[:2] for row in taken[40 * (first - 1) : 40 * last]} if what in universe)
+    )
+
+
+def test_a_window_of_people_and_a_restart(log, universe, tmp_path):
+    """The budget is so large that no count is off."""
+    taken, told = list(rows()), ["--rows", 40, "--horizon", 6, "--once", "--rho", 2000, "--window", 2]
+    for name, options in (("all", []), ("two", ["--max-visits", 2])):
+        asked = [log, "--state", tmp_path / name, *told, "--user", "who", "--column", "what", "--universe", universe]
+        out = lines(watch(*asked, "--max-items", 9, *options))
+        assert [line["covers"] for line in out[:3]] == [
+            {"first_tick": max(1, t - 1), "last_tick": t} for t in (1, 2, 3)
+        ]
+        if not options:
+            assert [counts(line) for line in out] == [in_window(taken, max(1, t - 1), t, "abcz") for t in range(1, 7)]
+        assert any("first 2 visits" in text for text in out[0]["guarantee"]["assumptions"]) == bool(options)
+    asked = [log, "--state", tmp_path / "people", *told, "--user", "who", "--distinct"]
+    people = [len({who for who, *_ in taken[40 * max(0, t - 2) : 40 * t]}) for t in range(1, 7)]
+    out = lines(watch(*asked))
+    assert [line["people"] for line in out] == people
+    assert lines(watch(*asked)) == []  # all ticks were published
 
 
 def test_people_by_rows_and_a_restart_goes_on(log, universe, tmp_path):
@@ -172,8 +198,9 @@ def test_a_ledger_pays_once(log, tmp_path):
         (["--distinct", "--user", "who", "--universe", "9"], "--universe"),
         (["--distinct", "--user", "who", "--max-items", 3], "--max-items"),
         (["--total", "--user", "who"], "--total"),
-        (["--window", 2, "--user", "who"], "--window"),
-        (["--window", 2, "--universe", "9"], "--window"),
+        (["--window", 2, "--universe", "9"], "--window cannot be combined with --universe or --sets of rows"),
+        (["--max-visits", 2, "--user", "who"], "--max-visits needs --window"),
+        (["--max-visits", 2, "--window", 2], "--max-visits needs --user"),
         (["--universe", "integers"], "--universe"),
         (["--user", "who", "--column", "what"], "epsilon and delta"),
         (["--user", "who", "--column", "what", "--max-items", 0], "max_items"),

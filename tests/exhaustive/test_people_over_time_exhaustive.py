@@ -235,6 +235,58 @@ def test_the_exact_loss_is_within_the_budget_and_half_the_noise_is_not(domain, m
     assert worst_delta(made, most, sigma=half) > BUDGET.delta
 
 
+def window_cases(known, window, visits):
+    """The same for an item that the person has in a window, for all rows that they may have."""
+    never, high = T + 1, np.full(T, 60)
+    for rows in itertools.product((0, 1), repeat=T):
+        inside = [any(rows[max(0, t - window + 1) : t + 1]) for t in range(T)]
+        visit = np.cumsum([now and not before for before, now in zip([False, *inside], inside, strict=False)])
+        mine = np.array([int(now and (visits is None or n <= visits)) for now, n in zip(inside, visit, strict=True)])
+        if not mine.any():
+            continue
+        since = 1 + rows.index(1)
+        yield (mine + high, 1), (high, 1)
+        if known:
+            yield (mine, 1), (np.zeros(T, int), 1)
+            continue
+        yield (mine, since), (np.zeros(T, int), never)
+        for r in range(since, T + 1):  # somebody else brings it as well, and leaves the window at the end
+            others = np.array([int(r <= t < r + window) for t in range(1, T + 1)])
+            yield (mine + others, since), (others, r)
+
+
+@pytest.mark.parametrize("domain", [None, ["a", "b", "c"]])
+@pytest.mark.parametrize(("window", "visits", "changes"), [(1, None, 3), (1, 1, 2), (2, None, 2), (3, None, 1)])
+def test_the_exact_loss_of_people_in_a_window_is_within_the_budget(domain, window, visits, changes):
+    """And not with the noise of people who never leave, where they do."""
+    made = Histogram(T, BUDGET, domain, mechanism="tree", base=2, unit=dc.User(1), window=window, max_visits=visits)
+    assert made.changes == changes
+    scheme, cases = made.scheme, list(window_cases(domain is not None, window, visits))
+
+    def worst():
+        return max(joint_delta([laws(scheme, scheme.sigma, one, two)], BUDGET.epsilon) for one, two in cases)
+
+    assert worst() <= BUDGET.delta
+    scheme.sigma = Histogram(T, BUDGET, domain, mechanism="tree", base=2, unit=dc.User(1)).scheme.sigma
+    if changes == 3 and domain is not None:  # else half of delta is for hidden items
+        assert worst() > BUDGET.delta
+    scheme.sigma /= 2
+    assert worst() > BUDGET.delta
+
+
+def test_noise_anew_at_every_tick_hides_whoever_is_in_all_windows():
+    made = Histogram(T, BUDGET, ["a", "b"], unit=dc.User(1), window=1)
+    assert made.scheme.factor.name == "each-tick"
+    cases = list(window_cases(True, 1, None))
+
+    def worst():
+        return max(joint_delta([laws(made.scheme, made.scheme.sigma, *case)], BUDGET.epsilon) for case in cases)
+
+    assert worst() <= BUDGET.delta
+    made.scheme.sigma *= 0.6  # for one tick
+    assert worst() > BUDGET.delta
+
+
 def test_noise_for_one_item_does_not_hide_four():
     """m ignored in the noise, over a known domain: the divergence of four items, all at the first tick."""
     for most, within in ((4, True), (1, False)):

@@ -62,8 +62,8 @@ class Doubling(Factor):
         self.totals = make(EPOCHS, TOTALS_SHARE)
         self._part = _part if part is None else part
 
-    def sigma(self, rho: float, items: int = 1) -> Fraction:
-        sigma = super().sigma(rho, items)
+    def sigma(self, rho: float, items: int = 1, changes: int = 1) -> Fraction:
+        sigma = super().sigma(rho, items, changes)
         try:
             self.noises(EPOCHS - 1, sigma)  # the longest epoch has the widest noise: not to be found out when it begins
         except ParameterError:

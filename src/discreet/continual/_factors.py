@@ -78,12 +78,20 @@ class Factor(abc.ABC):
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
         """The noises of a tick, in lattice steps; the state moves on from the tick before."""
 
-    def sigma(self, rho: float, items: int = 1) -> Fraction:
+    def sensitivity_to(self, changes: int) -> float:
+        """The same for a count that goes up and down by 1 in turn, `changes` times in all, at any ticks.
+
+        The coefficients of a factor fall and are not negative. So at any tick what all changes move is at most what the
+        latest of them alone would: changes add up in squares. Argument: docs/privacy/people-over-time.md, "Windows".
+        """
+        return math.sqrt(changes) * self.sensitivity
+
+    def sigma(self, rho: float, items: int = 1, changes: int = 1) -> Fraction:
         """Sigma of the independent noises for rho-zCDP when an event counts for up to `items` counters.
 
         rho = (sqrt(items) * sensitivity)^2 / (2 sigma^2), rounded up.
         """
-        sigma = math.sqrt(items) * self.sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
+        sigma = math.sqrt(items) * self.sensitivity_to(changes) / math.sqrt(2.0 * rho) * (1.0 + 1e-12)
         if sigma > _MAX_SIGMA:
             raise ParameterError(f"the budget is too small for {self.horizon} ticks: its noise overflows")
         return Fraction(math.ceil(sigma)) if sigma > 2**20 else Fraction(math.nextafter(sigma, math.inf))
@@ -99,9 +107,9 @@ class Factor(abc.ABC):
         """The largest variance over all ticks; the rows of a Toeplitz factor grow with t."""
         return self.row_squares(self.horizon)
 
-    def worst_error(self, rho: float, items: int = 1) -> float:
+    def worst_error(self, rho: float, items: int = 1, changes: int = 1) -> float:
         """The largest standard deviation over all ticks."""
-        variance = self.worst_row_squares() * float(self.sigma(rho, items)) ** 2 / self.lattice**2
+        variance = self.worst_row_squares() * float(self.sigma(rho, items, changes)) ** 2 / self.lattice**2
         return math.sqrt(variance + (self.lattice > 1) / 12.0)
 
     @abc.abstractmethod
@@ -153,11 +161,15 @@ class Factor(abc.ABC):
 
 @dataclass(frozen=True)
 class CorrelatedNoise:
-    """A factor at work: what hides an event that comes at one of the ticks `enters` of it (none given: at any)."""
+    """A factor at work: what hides an event that comes at one of the ticks `enters` of it (none given: at any).
+
+    Or that goes up and down in turn, `changes` times in all.
+    """
 
     factor: Factor
     sigma: Fraction
     enters: tuple[int, ...] = ()
+    changes: int = 1
 
 
 def levels(horizon: int, base: int) -> int:
@@ -191,6 +203,10 @@ class Tree(Factor):
     @property
     def sensitivity(self) -> float:
         return math.sqrt(self.levels)
+
+    def sensitivity_to(self, changes: int) -> float:
+        # Of what is in a node all but one change cancels, and no level has more nodes than it has.
+        return math.sqrt(sum(min(changes, -(-self.horizon // self.base**level)) for level in range(self.levels)))
 
     def digits(self, t: int) -> list[int]:
         """The digits of t, lowest first, one for each level."""
@@ -247,6 +263,63 @@ class Tree(Factor):
         return {**super().describe(), "base": self.base}
 
 
+class EachTick(Factor):
+    """A noise of its own for every tick: C = A, for counts that go up and down as a window moves.
+
+    A person who is in the window at all T ticks moves each count by 1: sqrt(T), however often they come and go.
+    """
+
+    name = "each-tick"
+    lattice = 1
+
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(self.horizon)
+
+    def sensitivity_to(self, changes: int) -> float:
+        return self.sensitivity
+
+    def row_squares(self, t: int) -> float:
+        return 1.0
+
+    def start(self, size: int) -> dict[str, Integers]:
+        return {"noise": np.zeros(size, np.int64)}
+
+    def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
+        state["noise"][:] = source.discrete_gaussian(sigma, len(state["noise"]))
+        return np.array(state["noise"])
+
+    def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
+        return self.start(size)  # no tick needs the noise of one before it
+
+    def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
+        return _sum_shift(1, sigma, probability)
+
+    def tick_noise(self, sigma: Fraction) -> TickNoise:
+        return TickNoise("ticks", self.horizon, _float_above(sigma))
+
+
+def changes_of_a_window(window: int | None, visits: int | None, horizon: int | None) -> int:
+    """How often one person enters or leaves a window of this many ticks, at most; once where there is none.
+
+    A visit is `window` ticks or more, and one tick at least lies between two: the i-th begins at tick 1 + (i-1)(w+1) or
+    later, and ends at i(w+1) or later. The first `visits` count.
+    """
+    if window is None:
+        return 1
+    most = [2 * visits] if visits is not None else []
+    if horizon is not None:
+        most.append(-(-horizon // (window + 1)) + horizon // (window + 1))
+    return min(most)
+
+
+def window_factor(factor: Factor, rho: float, items: int, changes: int) -> Factor:
+    """This factor, or noise anew at every tick where that is the smaller noise for this many changes."""
+    anew = EachTick(factor.horizon)
+    better = changes > 1 and anew.worst_error(rho, items) < factor.worst_error(rho, items, changes)
+    return anew if better else factor
+
+
 def _float_above(sigma: Fraction) -> float:
     return math.nextafter(float(sigma), math.inf)
 
@@ -271,10 +344,11 @@ class _Toeplitz(Factor):
     @cached_property
     def column_norm(self) -> float:
         """sqrt(sum_{j < T} c_j^2) of the stored coefficients, rounded up."""
-        return math.sqrt(self._column_squares()) * _UP
+        return math.sqrt(self._column_squares(self.horizon)) * _UP
 
     @abc.abstractmethod
-    def _column_squares(self) -> float: ...
+    def _column_squares(self, terms: int) -> float:
+        """sum_{j < terms} c_j^2."""
 
     def _choose_lattice(self) -> int:
         needed = self.kappa * math.sqrt(self.horizon) / (_RELATIVE_ROUNDING * self.column_norm)
@@ -282,7 +356,12 @@ class _Toeplitz(Factor):
 
     @property
     def sensitivity(self) -> float:
-        return (self.lattice * self.column_norm + self.kappa * math.sqrt(self.horizon)) * _UP
+        return self.sensitivity_to(1)
+
+    def sensitivity_to(self, changes: int) -> float:
+        # A change moves the ticks up to the next one. Sums of squares that fall grow most where all are as long.
+        norm = math.sqrt(changes * self._column_squares(-(-self.horizon // changes))) * _UP
+        return (self.lattice * norm + self.kappa * math.sqrt(self.horizon)) * _UP
 
     @abc.abstractmethod
     def row_sum(self, t: int) -> float:
@@ -345,8 +424,8 @@ class SquareRoot(_Toeplitz):
         stored = self.coefficients / 2.0**COEFFICIENT_BITS
         return np.cumsum(np.concatenate([[1.0], stored * stored]))
 
-    def _column_squares(self) -> float:
-        return float(self._squares[-1])
+    def _column_squares(self, terms: int) -> float:
+        return float(self._squares[terms - 1])
 
     def row_squares(self, t: int) -> float:
         return float(self._squares[t - 1])
@@ -401,8 +480,8 @@ class Buffered(_Toeplitz):
         self.kappa = (1.0 + float((self._omega / self._gaps).sum()) * 2.0**-_FRACTION_BITS) * _UP
         self.lattice = self._choose_lattice()
 
-    def _column_squares(self) -> float:
-        return 1.0 + geometric_squares(self._omega, self._gaps, self.horizon - 1)
+    def _column_squares(self, terms: int) -> float:
+        return 1.0 + geometric_squares(self._omega, self._gaps, terms - 1)
 
     @cached_property
     def _rows(self) -> tuple[Floats, Floats]:

@@ -2,7 +2,8 @@
 
 What counts of a person depends on that person's rows alone: the first `most` different items that they bring, each
 at the tick at which it came first. So all rows of one person more or less change at most `most` counts, each by 1, at
-one tick each: the neighbours that docs/privacy/people-over-time.md argues about.
+one tick each: the neighbours that docs/privacy/people-over-time.md argues about. In a window (`PeopleInWindow`) each of
+these counts goes up when the person comes with the item and down again when their last such row leaves the window.
 
 People are told apart by their ids as they are, not by hashes of them: with hashes two people could be taken for one,
 and then the presence of one would decide what counts of the other.
@@ -11,15 +12,16 @@ and then the presence of one would decide what counts of the other.
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
+from discreet.continual._factors import MAX_HORIZON
 from discreet.continual._state import State
-from discreet.errors import CorruptStateError, DataError
+from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import (
     DEFAULT_MAX_KEY_BYTES,
     arrow_chunks,
@@ -30,6 +32,7 @@ from discreet.events.items import (
     prepare_column,
     skip_nulls,
 )
+from discreet.privacy.checks import whole_number
 from discreet.summaries._base import wrap_counters
 
 Integers = npt.NDArray[np.int64]
@@ -73,6 +76,13 @@ class ValuesSeen:
         return wrap_counters(self.raw()).items
 
 
+class Again(NamedTuple):
+    """Rows of pairs that have counted before."""
+
+    pairs: Integers  # person and item in one number, in order
+    items: Integers  # of those for which a visit begins that counts
+
+
 class PeopleSeen:
     """Which items count of whom. NOT private: it holds the ids of all people.
 
@@ -86,6 +96,11 @@ class PeopleSeen:
         self._held = np.zeros(0, np.int64)  # by person: how many of their items have counted
         # Of people who may still bring items: person and item in one number, in order. Of others nothing more counts.
         self._pairs = np.zeros(0, np.int64)
+
+    @staticmethod
+    def bounded(most: int, window: int | None, visits: int | None) -> PeopleSeen:
+        """Those who count for ever or, with a window, while they are in it."""
+        return PeopleSeen(most) if window is None else PeopleInWindow(most, window, visits)
 
     def number(self, users: Any, nulls: str) -> Integers:
         """A number for every row's person; -1 for rows of nobody. Numbers alone change nothing that counts."""
@@ -120,7 +135,21 @@ class PeopleSeen:
         self._held = held
         # Two runs in order: a stable sort merges them.
         pairs = np.sort(np.concatenate([self._pairs, np.sort(people << _ITEM_BITS | items)]), kind="stable")
-        self._pairs = pairs[held[pairs >> _ITEM_BITS] < self.most]
+        self._pairs = pairs[self._is_kept(held[pairs >> _ITEM_BITS])]
+
+    def again(self, people: Integers, items: Integers, tick: int) -> Again:
+        """What rows of the open tick mean for pairs that have counted before: nothing, without a window."""
+        return Again(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def came(self, again: Again, tick: int) -> None:
+        """Remember what `again` said; after `take`."""
+
+    def left(self, tick: int) -> Integers:
+        """The items of all pairs that count up to the tick before, and from this one on no longer."""
+        return np.zeros(0, np.int64)
+
+    def _is_kept(self, held: Integers) -> Any:
+        return held < self.most
 
     # ---- states ---------------------------------------------------------------------------------------------------
 
@@ -146,14 +175,13 @@ class PeopleSeen:
         blobs = {"ids": values, "lengths": lengths.tobytes(), "tags": tags, "held": held.tobytes()}
         return State(header, {"pairs": self._pairs}, blobs)
 
-    @classmethod
-    def loaded(cls, state: State, most: int, items: int) -> PeopleSeen:
-        """The inverse of `saved`, for the `most` and the number of items of the mechanism."""
+    def load(self, state: State, items: int, tick: int) -> None:
+        """The inverse of `saved`, before anybody came: for this many items, after this many ticks."""
         header, arrays, blobs = state
-        people, number = cls(most), header["number"]
+        most, number = self.most, header["number"]
         if header["most"] != most or not isinstance(number, int) or header["kind"] not in _KINDS:
             raise CorruptStateError("the state has people of another mechanism")
-        held = np.frombuffer(blobs["held"], people._held_type).astype(np.int64)
+        held = np.frombuffer(blobs["held"], self._held_type).astype(np.int64)
         lengths = np.frombuffer(blobs["lengths"], "<u2")
         if header["kind"] in ("int64", "uint64"):
             ids: Any = np.frombuffer(blobs["ids"], header["kind"])
@@ -168,7 +196,7 @@ class PeopleSeen:
                 raise CorruptStateError("the state has ids of no kind")
             counts = np.zeros(number, np.int64).tobytes()
             ids = wrap_counters((header["kind"], blobs["ids"], offsets.tobytes(), counts, blobs["tags"])).items
-        if len(ids) != number or (number and (people.number(ids, "skip") != np.arange(number)).any()):
+        if len(ids) != number or (number and (self.number(ids, "skip") != np.arange(number)).any()):
             raise CorruptStateError("the state has damaged ids")
         pairs = arrays["pairs"]
         owners, places = pairs >> _ITEM_BITS, pairs & (_MOST_ITEMS - 1)
@@ -177,10 +205,100 @@ class PeopleSeen:
             raise CorruptStateError("the state has damaged people")
         if len(pairs) and not (owners[0] >= 0 and owners[-1] < number and places.max() < items):
             raise CorruptStateError("the state has people or items that it does not know")
-        if (np.bincount(owners, minlength=number) != np.where(held < most, held, 0)).any():
+        if (np.bincount(owners, minlength=number) != np.where(self._is_kept(held), held, 0)).any():
             raise CorruptStateError("the state has people with other items than they have")
-        people._held, people._pairs = held, pairs
-        return people
+        self._held, self._pairs = held, pairs
+        self._load_visits(arrays, tick)
+
+    def _load_visits(self, arrays: dict[str, Integers], tick: int) -> None:
+        """What a window needs beside pairs."""
+
+
+class PeopleInWindow(PeopleSeen):
+    """Whose items are in the last `window` ticks. NOT private.
+
+    A pair of a person and an item, of those that count at all, counts from a tick with such a row on, as long as one of
+    the last `window` ticks had one: a visit. Of a pair the first `visits` visits count (None: all).
+    """
+
+    def __init__(self, most: int, window: int, visits: int | None) -> None:
+        super().__init__(most)
+        self.window, self.visits = window, visits
+        self._last = np.zeros(0, np.int64)  # by pair: the tick of its last row
+        self._visits = np.zeros(0, np.int64)  # by pair: its visits so far; no more than one beyond those that count
+
+    def _is_kept(self, held: Integers) -> Any:
+        return np.ones(len(held), bool)  # everybody may come back
+
+    def take(self, people: Integers, items: Integers) -> None:
+        known, last, visits = self._pairs, self._last, self._visits
+        super().take(people, items)
+        old = np.searchsorted(self._pairs, known)
+        self._last, self._visits = np.zeros(len(self._pairs), np.int64), np.ones(len(self._pairs), np.int64)
+        self._last[old], self._visits[old] = last, visits
+
+    def again(self, people: Integers, items: Integers, tick: int) -> Again:
+        rows = np.flatnonzero((people >= 0) & (items >= 0))
+        pairs = np.unique(people[rows] << _ITEM_BITS | items[rows])
+        pairs = pairs[_within(self._pairs, pairs)]
+        places = np.searchsorted(self._pairs, pairs)
+        begins = self._last[places] < tick - self.window
+        counts = begins if self.visits is None else begins & (self._visits[places] < self.visits)
+        return Again(pairs, pairs[counts] & (_MOST_ITEMS - 1))
+
+    def came(self, again: Again, tick: int) -> None:
+        places = np.searchsorted(self._pairs, again.pairs)
+        self._visits[places] += self._last[places] < tick - self.window
+        if self.visits is not None:
+            np.minimum(self._visits, self.visits + 1, out=self._visits)
+        self._last[places] = tick
+        self._last[self._last == 0] = tick  # taken in this tick
+
+    def left(self, tick: int) -> Integers:
+        leaves = self._last == tick - self.window
+        if self.visits is not None:
+            leaves &= self._visits <= self.visits
+        return np.asarray(self._pairs[leaves] & (_MOST_ITEMS - 1)) if tick > self.window else np.zeros(0, np.int64)
+
+    @property
+    def size(self) -> str:
+        each = 2 + np.dtype(self._held_type).itemsize
+        return f"{each} bytes and the id a person, 24 bytes a person and item"
+
+    def saved(self) -> State:
+        header, arrays, blobs = super().saved()
+        return State(header, {**arrays, "last_ticks": self._last, "visits": self._visits}, blobs)
+
+    def _load_visits(self, arrays: dict[str, Integers], tick: int) -> None:
+        self._last, self._visits = arrays["last_ticks"], arrays["visits"]
+        most = tick + 1 if self.visits is None else self.visits + 1
+        for numbers, largest in ((self._last, tick + 1), (self._visits, most)):
+            if numbers.shape != self._pairs.shape or (numbers < 1).any() or (numbers > largest).any():
+                raise CorruptStateError("the state has damaged visits")
+
+
+def checked_window(window: int | None, max_visits: int | None, horizon: int | None) -> tuple[int | None, int | None]:
+    """The window of people and how many visits of each count, if they go together."""
+    if window is None:
+        if max_visits is not None:
+            raise ParameterError("max_visits needs a window: without one a person counts once, and for ever")
+        return None, None
+    whole_number("window", window, 1, MAX_HORIZON)
+    if max_visits is not None:
+        return window, whole_number("max_visits", max_visits, 1, MAX_HORIZON)
+    if horizon is None:
+        raise ParameterError(
+            "a window of people needs a horizon or max_visits: noise must cover how often a person may come back"
+        )
+    return window, None
+
+
+def assumed_of_visits(max_visits: int | None) -> tuple[str, ...]:
+    """What a guarantee says of people who come more often."""
+    if max_visits is None:
+        return ()
+    visits = "visit counts" if max_visits == 1 else f"{max_visits} visits count"
+    return (f"people who come back more often are hidden, too: the first {visits}",)
 
 
 def _within(known: Integers, asked: Integers) -> npt.NDArray[np.bool_]:

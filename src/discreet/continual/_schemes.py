@@ -68,9 +68,9 @@ def _widened(array: Integers, size: int) -> Integers:
 class Factored(Scheme):
     """Known items: a counter each (Algorithm 2 of [CO], with any factor)."""
 
-    def __init__(self, factor: Factor, rho: float, most: int, size: int, heaviest: int = 1) -> None:
+    def __init__(self, factor: Factor, rho: float, most: int, size: int, heaviest: int = 1, changes: int = 1) -> None:
         # An event moves `most` counters by up to `heaviest` each: as much as most heaviest^2 counters by 1.
-        self.factor, self.sigma = factor, factor.sigma(rho, most * heaviest**2)
+        self.factor, self.sigma = factor, factor.sigma(rho, most * heaviest**2, changes)
         self.state = factor.start(size)
 
     def step(self, total: Integers, added: Integers, tick: int, rank: Rank, source: RandomSource) -> Published:
@@ -102,8 +102,10 @@ class Hidden(Factored):
     `most` of them, at every tick. With the tree this is UnkBase; other factors cut by the tick's own, smaller variance.
     """
 
-    def __init__(self, factor: Factor, rho: float, delta: float, most: int, keep: bool, heaviest: int = 1) -> None:
-        super().__init__(factor, rho, most, 0, heaviest)
+    def __init__(
+        self, factor: Factor, rho: float, delta: float, most: int, keep: bool, heaviest: int = 1, changes: int = 1
+    ) -> None:
+        super().__init__(factor, rho, most, 0, heaviest, changes)
         self._heaviest = heaviest
         if not isinstance(factor, Doubling):  # which sees to it for its parts
             self.sigma = max(self.sigma, Fraction(1))

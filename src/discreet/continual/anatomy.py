@@ -14,7 +14,8 @@ them.
 ones, with a `cut` for each tick) and `Sparse` ones have a `factor` and a `sigma`; a `Meta` scheme has `release`, which
 publishes a node, once, and `levels`, the nodes that one event is in. `not_private_counts()` is what the noise hides.
 
-`unit` says whether an event is hidden or a person, and `Histogram.most_items` how many counts either may raise.
+`unit` says whether an event is hidden or a person, and `Histogram.most_items` how many counts either may raise;
+`changes` says how often a person enters and leaves a window, and `new_people` begins to keep who counts.
 
 `HeavyHitters.release_node` releases the sketch of a node, once; an event is in one node of each of `levels`, or, where
 its item is public, in one of the counters of `HeavyHitters.discovered`; `HeavyHitters.take` decides which.
@@ -29,7 +30,7 @@ makes that of an epoch.
 from discreet.continual._base import Continual
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._events import event_counts
-from discreet.continual._factors import CorrelatedNoise, Factor, Tree
+from discreet.continual._factors import CorrelatedNoise, EachTick, Factor, Tree
 from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Continual",
     "CorrelatedNoise",
     "Doubling",
+    "EachTick",
     "Factor",
     "Factored",
     "Hidden",

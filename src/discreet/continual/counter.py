@@ -61,6 +61,8 @@ class Counter(Continual):
 
     family: ClassVar[int] = 140
     _arguments: ClassVar[tuple[str, ...]] = ("method", "base", "size", "max_items_per_event")
+    _optional: ClassVar[tuple[str, ...]] = ("remember",)  # in a state only where they were given
+    changes: int = 1  # how often an event moves a count, up and down in turn
     mechanism_name: ClassVar[str] = "continual counter"
     reference: ClassVar[str] = "[CO] Algorithm 1; docs/privacy/correlated-noise.md"
 
@@ -94,13 +96,13 @@ class Counter(Continual):
         self._noises = self.factor.start(self.size or 1)
 
     def _make_factor(self) -> tuple[Factor, Fraction]:
-        items = self.max_items_per_event
         if self.horizon is not None:
             factor = self.factor_for(self.horizon, 1.0)
-            return factor, factor.sigma(self._rho, items)
+            return factor, factor.sigma(self._rho, self.max_items_per_event, self.changes)
 
         def part(factor: Factor, share: float, sigma: Fraction) -> Fraction:
-            return factor.sigma(self._rho * share, items)
+            # The changes of a person may be spread over epochs: each must be as cheap as its part of all of them.
+            return factor.sigma(self._rho * share, self.max_items_per_event * self.changes)
 
         return Doubling(self.factor_for, part), Fraction(1)  # the parts have their own
 
@@ -113,9 +115,9 @@ class Counter(Continual):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same counter again."""
         method, base = self._asked
+        given = {name: getattr(self, name) for name in self._optional if getattr(self, name)}
         of = {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
-        kept = {} if not self.remember else {"remember": self.remember}
-        return {**{name: of[name] for name in self._arguments}, **kept}
+        return {**{name: of[name] for name in self._arguments}, **given}
 
     def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
         """For every way in which an event can come, the noises that hide it; see `discreet.continual.anatomy`.
@@ -123,7 +125,8 @@ class Counter(Continual):
         Without a horizon those of the first five epochs: its epoch's, and once the totals of the epochs before.
         """
         if not isinstance(self.factor, Doubling):
-            return [(f"{self.method}, {self.horizon} ticks", [CorrelatedNoise(self.factor, self.sigma)])]
+            noise = CorrelatedNoise(self.factor, self.sigma, changes=self.changes)
+            return [(f"{self.method}, {self.horizon} ticks", [noise])]
         return [(f"epoch of {2**epoch} ticks", list(self.factor.noises(epoch, self.sigma))) for epoch in range(5)]
 
     @property
@@ -279,7 +282,7 @@ class Counter(Continual):
             header["horizon"],
             Budget.from_dict(header["budget"]),
             **{name: header[name] for name in cls._arguments},
-            remember=header.get("remember", 0),
+            **{name: header[name] for name in cls._optional if name in header},
             ledger=ledger,
             source=source,
         )

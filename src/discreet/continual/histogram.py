@@ -16,8 +16,24 @@ import numpy.typing as npt
 from discreet.continual import one_shot
 from discreet.continual._base import MAX_HORIZON, ListedOverTime
 from discreet.continual._doubling import Doubling
-from discreet.continual._factors import Buffered, Factor, Tree, best_factor, levels, optimal_base
-from discreet.continual._people import PeopleSeen, ValuesSeen, person_rows
+from discreet.continual._factors import (
+    Buffered,
+    Factor,
+    Tree,
+    best_factor,
+    changes_of_a_window,
+    levels,
+    optimal_base,
+    window_factor,
+)
+from discreet.continual._people import (
+    Again,
+    PeopleSeen,
+    ValuesSeen,
+    assumed_of_visits,
+    checked_window,
+    person_rows,
+)
 from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
 from discreet.continual._state import State, items_of_plain, plain_items
 from discreet.errors import CorruptStateError, DataError, ParameterError
@@ -59,7 +75,8 @@ class _Counted:
     new: list[Item]  # get the next positions
     positions: Integers
     counts: Integers
-    pairs: tuple[Integers, Integers] | None = None  # of people and positions
+    pairs: tuple[Integers, Integers] | None = None  # of people and positions, that count for the first time
+    again: Again | None = None  # those of before
 
 
 class Histogram(ListedOverTime):
@@ -89,7 +106,8 @@ class Histogram(ListedOverTime):
     People: "factorised" and "tree", with D = m. What counts of a person depends on their rows alone, so one person more
     is one event of up to m items whose items may come at different ticks: each moves one counter by 1 at one tick,
     sqrt(m) times a counter's sensitivity, and at most m items at a tick are there for this person alone. To count once
-    the state holds everybody's id. Argument: docs/privacy/people-over-time.md.
+    the state holds everybody's id. With a window each of their counts may also fall and rise again, once a visit.
+    Argument: docs/privacy/people-over-time.md.
 
     Args:
         horizon: The number of ticks; None if it is not known ("sparse" needs one).
@@ -107,6 +125,8 @@ class Histogram(ListedOverTime):
         max_weight: The largest weight of an item in an event, where items have weights: an event then raises at most
             max_items_per_event counts, by at most this. Noise grows with it.
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
+        window, max_visits: Count the people who had an item in the last `window` ticks, as for `DistinctCount`; visits
+            are of a person and an item.
         remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
         state. ledger, charge_id, source: As for `Counter`.
     """
@@ -130,6 +150,8 @@ class Histogram(ListedOverTime):
         switches: int = 1,
         margin: int | None = None,
         unit: Unit | None = None,
+        window: int | None = None,
+        max_visits: int | None = None,
         max_weight: int = 1,
         remember: int = 0,
         ledger: Account | None = None,
@@ -143,13 +165,20 @@ class Histogram(ListedOverTime):
         )
         self.k = None if k is None else whole_number("k", k)
         self.unit = Event() if unit is None else unit
+        self.window: int | None = None
+        self.max_visits: int | None = None
+        self.changes = 1  # how often an event or a person moves a count, up and down in turn
         self._people: PeopleSeen | None = None
         self._most = self.max_items_per_event
         allowed = MECHANISMS[self._domain is not None, self.max_items_per_event is not None]
         if isinstance(self.unit, User):
             _refuse_for_people(max_items_per_event=max_items_per_event, limit=limit)
             self._most, allowed = self.unit.limit, OF_PEOPLE
-            self._people = PeopleSeen(self._most)
+            self.window, self.max_visits = checked_window(window, max_visits, horizon)
+            self.changes = changes_of_a_window(self.window, self.max_visits, self.horizon)
+            self._people = self.new_people()
+        elif window is not None or max_visits is not None:
+            raise ParameterError("window and max_visits are for people; make it with unit=dc.User(max_items)")
         elif self.unit != Event():
             raise ParameterError(f"unit must be dc.Event() or dc.User(max_items), not {unit!r}")
         self.mechanism = allowed[0] if mechanism == "auto" else mechanism
@@ -188,7 +217,10 @@ class Histogram(ListedOverTime):
         heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
         known = None if self._domain is None else self._domain.to_pylist()
         kept = {} if not self.remember else {"remember": self.remember}
-        return {"domain": known, **self._numbers(), **people, **heavy, **kept}
+        return {"domain": known, **self._numbers(), **people, **self._of_window(), **heavy, **kept}
+
+    def _of_window(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("window", "max_visits") if getattr(self, name) is not None}
 
     def _numbers(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _NUMBERS}
@@ -211,6 +243,10 @@ class Histogram(ListedOverTime):
     def not_private_counts(self) -> dict[Item, int]:
         """The counts so far, without noise: NOT PRIVATE."""
         return dict(zip(self._items, self._total.tolist(), strict=True))
+
+    def new_people(self) -> PeopleSeen:
+        """Whose rows count, before anybody came."""
+        return PeopleSeen.bounded(self._most or 1, self.window, self.max_visits)
 
     def make_scheme(self) -> Scheme:
         """A scheme before its first tick."""
@@ -242,13 +278,14 @@ class Histogram(ListedOverTime):
             return Tree(ticks, self.base) if self.mechanism == "tree" else Buffered(ticks)
 
         made = Doubling(factor) if self.horizon is None else factor(self.horizon)
+        if self.horizon is not None and self.mechanism == "factorised":
+            made = best_factor(self.horizon, rho, most * self.max_weight**2) if known else made
+            made = window_factor(made, rho, most * self.max_weight**2, self.changes)
         if not known:
-            hidden = Hidden(made, rho, delta, most, self.keep_discovered, self.max_weight)
+            hidden = Hidden(made, rho, delta, most, self.keep_discovered, self.max_weight, self.changes)
             hidden.complete = not self._listed_first  # what is not listed yet may lack events of more items
             return hidden
-        if self.horizon is not None and self.mechanism == "factorised":
-            made = best_factor(self.horizon, rho, most * self.max_weight**2)
-        return Factored(made, rho, most, len(self._items), self.max_weight)
+        return Factored(made, rho, most, len(self._items), self.max_weight, self.changes)
 
     def _meta(self, horizon: int, rho: float, delta: float | None) -> Meta:
         """The one-shot mechanism of the setting, with its share of the budget: an event is in L nodes."""
@@ -322,7 +359,8 @@ class Histogram(ListedOverTime):
         return ErrorModel(
             self._scheme.noise(whole_number("t", t, 1, self.horizon), max(draws, 1)),
             summary_below=0.0 if self._scheme.complete else math.inf,
-            lowest=0 if self._domain is not None or self.max_weight > 1 else 1,  # weights may be 0
+            # Weights may be 0, and people leave a window.
+            lowest=0 if self._domain is not None or self.max_weight > 1 or self.window is not None else 1,
             of_published=listed,
         )
 
@@ -332,8 +370,9 @@ class Histogram(ListedOverTime):
             return (f"of an event {self._most} items count, those that the last tick published before others",)
         if self._people is None:
             return ()
-        first = f"the first {self._most} different items of a person count, each once in all ticks together"
-        return (f"people with more items are hidden, too: {first}",)
+        first = f"the first {self._most} different items of a person count"
+        once = ", each once in all ticks together" if self.window is None else ""
+        return (f"people with more items are hidden, too: {first}{once}", *assumed_of_visits(self.max_visits))
 
     def add(self, events: Any, *, users: Any = None, weights: Any = None, nulls: str = "error") -> None:
         """Take rows of the tick that `step` will publish next, as they come; only what they add is kept."""
@@ -397,14 +436,17 @@ class Histogram(ListedOverTime):
         positions, new = self._placed(numbers.column().to_pylist())
         # Items outside a domain count for nothing, and for nobody's m.
         items = np.where(rows >= 0, np.append(positions, -1)[rows], -1)
-        owners, held = self._people.fresh(people if parents is None else people[parents], items)
+        owners = people if parents is None else people[parents]
+        again = self._people.again(owners, items, self.tick + 1)
+        owners, held = self._people.fresh(owners, items)
         # An item that nobody counts for is not there: only those that count get a place.
-        there, counts = np.unique(held, return_counts=True)
+        there, counts = np.unique(np.concatenate([held, again.items]), return_counts=True)
         before = len(self._items)
         fresh = there[there >= before]
         final = np.concatenate([np.arange(before), np.zeros(len(new), np.int64)])
         final[fresh] = before + np.arange(len(fresh))
-        return _Counted([new[place - before] for place in fresh.tolist()], final[there], counts, (owners, final[held]))
+        named = [new[place - before] for place in fresh.tolist()]
+        return _Counted(named, final[there], counts, (owners, final[held]), again)
 
     def _public_items(self) -> frozenset[Item]:
         """What the last tick published, where the items of an event that count are chosen by it."""
@@ -430,12 +472,15 @@ class Histogram(ListedOverTime):
         added[counted.positions] = counted.counts
         added[: len(self._added)] += self._added
         self._added = added
-        if self._people is not None and counted.pairs is not None:
+        if self._people is not None and counted.pairs is not None and counted.again is not None:
             self._people.take(*counted.pairs)
+            self._people.came(counted.again, self.tick + 1)
 
     def _draw(self, counted: _Counted) -> None:
         self._take(counted)
         added, self._added = self._added, np.zeros(0, np.int64)
+        if self._people is not None:
+            added -= np.bincount(self._people.left(self.tick + 1), minlength=len(added))
         self._total = np.concatenate([self._total, np.zeros(len(added) - len(self._total), np.int64)]) + added
         where, noisy = self._scheme.step(self._total, added, self.tick + 1, self._rank, self._source)
         self.tick += 1
@@ -444,7 +489,8 @@ class Histogram(ListedOverTime):
     def over_time(self, t: int) -> OverTime:
         """What the noise of tick t is made of, for increases."""
         terms = self._scheme.tick_noises(whole_number("t", t, 1, self.horizon))
-        return OverTime(t, self.run_name, None if terms is None else tuple(Term(*term) for term in terms))
+        parts = None if terms is None else tuple(Term(*term) for term in terms)
+        return OverTime(t, self.run_name, parts, rises=self.window is None)
 
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
@@ -484,7 +530,7 @@ class Histogram(ListedOverTime):
         blobs = {**({} if self._last is None else {"last": self._last.to_payload()}), **self._saved_past()}
         if self._people is not None:
             people, more, pieces = self._people.saved()
-            header["people"] = people
+            header |= {"people": people, **self._of_window()}
             arrays |= {f"people.{name}": array for name, array in more.items()}
             blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
         if len(self._added):
@@ -501,6 +547,8 @@ class Histogram(ListedOverTime):
             items if header["known"] else None,
             **{name: header[name] for name in _NUMBERS},
             unit=User(header["people"]["most"]) if "people" in header else None,
+            window=header.get("window"),
+            max_visits=header.get("max_visits"),
             max_weight=header["max_weight"],
             remember=header.get("remember", 0),
             ledger=ledger,
@@ -523,7 +571,7 @@ class Histogram(ListedOverTime):
         if histogram._people is not None:
             pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
             people = State(header["people"], parts["people"], pieces)
-            histogram._people = PeopleSeen.loaded(people, histogram._people.most, len(items))
+            histogram._people.load(people, len(items), histogram.tick)
         histogram._scheme.load(parts["scheme"], len(histogram._total), histogram.tick)
         histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
         histogram._load_past(blobs)
@@ -535,6 +583,7 @@ class Histogram(ListedOverTime):
         if self._people is None:
             return f"Histogram(tick {self.tick} of {ticks}, {setting}) [state NOT PRIVATE]"
         setting += f", at most {self._most} items a person"
+        setting += "" if self.window is None else f", in the last {self.window} ticks"
         return f"Histogram(tick {self.tick} of {ticks}, {setting}) [state NOT PRIVATE: {self._people.size}]"
 
 

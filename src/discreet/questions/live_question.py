@@ -89,6 +89,9 @@ class LiveQuestion(Worded):
     )
     by_clock: bool = word(False, "For live input: let the clock end the ticks, not the rows.", flag())
     window: int | None = word(None, "Count only the last N ticks; by default all since the first.", whole(1))
+    max_visits: int | None = word(
+        None, "Count the first N visits of a person; a visit ends after a window without rows.", whole(1)
+    )
     increase: int | None = word(None, "Also publish how much each tick rose over N ticks; costs nothing.", whole(1))
     mechanism: str | None = word(
         None, "How noise is added over time; by default the most accurate way.",
@@ -110,14 +113,26 @@ class LiveQuestion(Worded):
         needs("zone", "per"),
         excludes("horizon", "per", "every span is a run of its own, for ever"),
         *(needs(name, "time") for name in ("start", "late", "ahead", "by_clock")),
-        *_alone("window", "it is for the top items of rows; {increase} says what is new", "total", "universe"),
-        *_alone("window", "people who come back would count again; {increase} says who is new", "distinct", "user"),
+        excludes("window", "total", "{increase} has the number of rows of the last ticks"),
+        Refusal(
+            "{window} cannot be combined with {universe} or {sets} of rows: {increase} counts rows of the last ticks, "
+            "{user} counts people",
+            lambda q: q.user is None and (q.universe is not None or q.sets),
+            "window",
+        ),
+        needs("max_visits", "window", because="without it a person counts once, and for ever"),
+        needs("max_visits", "user", because="it bounds how often a person counts"),
+        Refusal(
+            "{window} of people needs {horizon} or {max_visits}: noise must cover how often a person may come back",
+            lambda q: q.user is not None and q.horizon is None and q.per is None and q.max_visits is None,
+            "window",
+        ),
         *_alone("memory", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
         *_alone("total", "it counts rows", "distinct", "user", "universe", "column"),
         *_alone("distinct", "it counts people", "column", "universe", "max_items"),
         needs("distinct", "user", because="it counts people"),
         needs("max_items", "user", "sets", because="it bounds what counts of a person, or of a set"),
-        *_alone("sets", "it is for the top items", "total", "distinct", "window"),
+        *_alone("sets", "it is for the top items", "total", "distinct"),
         *(excludes(name, "sets", "it sizes the sketches of single items") for name in ("capacity", "memory")),
         *_alone("capacity", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
         needs("mechanism", "universe", "sets", "user", because="the top items of rows have one mechanism"),

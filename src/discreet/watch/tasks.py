@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -55,7 +56,8 @@ class Task:
     @property
     def covers(self) -> int | None:
         """How many ticks a release is of; None for all since the first."""
-        return None
+        window: int | None = getattr(self, "window", None)
+        return window
 
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         """The mechanism before its first tick."""
@@ -94,7 +96,8 @@ class Task:
         risen = mechanism.increase(since)
         if not isinstance(risen, Estimate):
             return {"increase": risen.to_dict()}
-        ends = {"lower": max(0, int(risen.lower)), "upper": max(0, int(risen.upper))}  # rows and people only come
+        least = 0 if self.covers is None else -math.inf  # rows and people only come, but they leave a window
+        ends = {"lower": int(max(least, risen.lower)), "upper": int(max(least, risen.upper))}
         told = {"since": since, "tick": mechanism.tick, "confidence": 0.95, "value": int(risen.value), **ends}
         return {"increase": told}
 
@@ -116,10 +119,6 @@ class TopItems(Task):
     @property
     def left_open(self) -> tuple[str, ...]:
         return ("capacity", "memory") if self.capacity is None and self.memory is None else ()
-
-    @property
-    def covers(self) -> int | None:
-        return self.window
 
 
 @dataclass(frozen=True)
@@ -150,13 +149,16 @@ class Counts(Task):
     how: str | None = None  # the mechanism of `continual.Histogram`; None for its default
     chosen: int | None = None  # how many items are chosen, where any number of them may be in a row
     switches: int | None = None
+    window: int | None = None  # of people
+    max_visits: int | None = None
     mechanism = "Histogram"
 
     @property
     def settings(self) -> dict[str, Any]:
         listed = None if self.universe is None else sha256(json.dumps(self.universe).encode()).hexdigest()
         told = {**super().settings, "universe": listed}
-        for name in ("max_items_per_event", "how", "chosen", "switches"):  # which older states do not say
+        # Which older states do not say.
+        for name in ("max_items_per_event", "how", "chosen", "switches", "window", "max_visits"):
             if told[name] is None:
                 del told[name]
         sets = self.max_items_per_event is not None
@@ -165,7 +167,7 @@ class Counts(Task):
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         how: dict[str, Any] = {"max_items_per_event": self.max_items_per_event or 1}
         if self.max_items is not None:
-            how = {"unit": User(self.max_items)}
+            how = {"unit": User(self.max_items), "window": self.window, "max_visits": self.max_visits}
         elif self.chosen is not None:
             how = {"k": self.chosen}
         given = {"mechanism": self.how, "switches": self.switches}
@@ -183,8 +185,10 @@ class Counts(Task):
 
 @dataclass(frozen=True)
 class DistinctPeople(Task):
-    """The number of different people so far. The column of the items is that of the people."""
+    """The number of different people so far, or in the last ticks. The column of the items is that of the people."""
 
+    window: int | None = None
+    max_visits: int | None = None
     mechanism = "DistinctCount"
 
     def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
@@ -197,7 +201,7 @@ def task_of(live: LiveQuestion, horizon: int | None) -> Task:
     if live.total:
         return Total(horizon, remember=over)
     if live.distinct:
-        return DistinctPeople(horizon, remember=over)
+        return DistinctPeople(horizon, live.window, live.max_visits, remember=over)
     if live.user is None and live.universe is None and not live.sets:
         return TopItems(horizon, live.capacity, live.window, live.memory, remember=over)
     return counts_of(live, horizon, over)
@@ -205,7 +209,7 @@ def task_of(live: LiveQuestion, horizon: int | None) -> Task:
 
 def counts_of(live: LiveQuestion, horizon: int | None, over: int = 0) -> Counts:
     """The same with a counter for every item, whatever the question is about."""
-    how = (live.mechanism, live.k if live.chooses else None, live.switches)
+    how = (live.mechanism, live.k if live.chooses else None, live.switches, live.window, live.max_visits)
     return Counts(horizon, live.universe, live.items_of_a_person, live.items_of_a_row, *how, remember=over)
 
 

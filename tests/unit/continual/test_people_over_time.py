@@ -445,9 +445,11 @@ def test_the_people_of_a_state_that_counts_another_number_of_items_are_refused()
     people = PeopleSeen(2)
     people.number(["a", "b"], "error")
     state = people.saved()
-    assert PeopleSeen.loaded(state, 2, 5).most == 2
+    loaded = PeopleSeen(2)
+    loaded.load(state, 5, 0)
+    assert loaded.number(["b", "a"], "error").tolist() == [1, 0]
     with pytest.raises(dc.CorruptStateError, match="another mechanism"):
-        PeopleSeen.loaded(state, 3, 5)
+        PeopleSeen(3).load(state, 5, 0)
 
 
 def test_a_state_in_which_somebody_has_too_many_items_is_refused():
@@ -456,4 +458,4 @@ def test_a_state_in_which_somebody_has_too_many_items_is_refused():
     header, arrays, blobs = people.saved()
     held = np.array([3, 0], people._held_type).tobytes()
     with pytest.raises(dc.CorruptStateError, match="damaged people"):
-        PeopleSeen.loaded((header, arrays, {**blobs, "held": held}), 2, 5)
+        PeopleSeen(2).load((header, arrays, {**blobs, "held": held}), 5, 0)

@@ -36,7 +36,8 @@ LEAST_WIDTH = 32
 the noise of a tick on a lattice is one discrete Gaussian, up to exp(-5000)."""
 # Closed forms and sums of a few million terms are right to far better than this.
 _UP = 1.0 + 1e-9
-_KINDS = ("powers", "square-root", "tree")
+_NODES = ("tree", "ticks")  # sums of independent noises in whole counts
+_KINDS = ("powers", "square-root", *_NODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class TickNoise:
 
     Attributes:
         kind: How the rows are known: "powers" (b_j = sum_k weights_k (1 - gaps_k)^j), "square-root" (of the matrix of
-            ones below the diagonal), or "tree" (nodes of the digits of a tick in `base`).
+            ones below the diagonal), "tree" (nodes of the digits of a tick in `base`), or "ticks" (a noise of its own
+            for every tick).
         horizon: The number of ticks.
         sigma: Of the independent noises, in steps of the lattice, or more.
         lattice: How many steps one count has; 1 for a tree, whose noises are counts.
@@ -74,6 +76,8 @@ class TickNoise:
             raise ParameterError(f"ticks must be 1 to {self.horizon}, not {s} and {t}")
         if s == t:
             return 0.0
+        if self.kind == "ticks":
+            return 2.0 if s else 1.0
         if self.kind == "tree":
             return float(_nodes_apart(s, t, self.base))
         if self.kind == "square-root":
@@ -128,7 +132,7 @@ def difference_reach(changes: Sequence[Change], probability: float) -> int:
 @lru_cache(maxsize=4096)
 def _reach(changes: tuple[Change, ...], probability: float) -> int:
     variances = [noise.difference(s, t) * noise.sigma**2 for noise, s, t in changes]  # in steps
-    trees = [noise.kind == "tree" for noise, _, _ in changes]
+    trees = [noise.kind in _NODES for noise, _, _ in changes]
     widths = [
         noise.sigma
         for (noise, s, t), is_tree in zip(changes, trees, strict=True)
