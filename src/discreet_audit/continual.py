@@ -116,7 +116,8 @@ def comings_and_goings(ticks: int, changes: int) -> npt.NDArray[np.bool_]:
     """Columns of ticks at which a person counts who comes or goes this often, or less."""
     if ticks <= 10:
         paths = np.array(list(product((False, True), repeat=ticks))).T
-        return paths[:, (np.diff(paths.astype(int), axis=0, prepend=0) != 0).sum(axis=0) <= changes]
+        few = (np.diff(paths.astype(int), axis=0, prepend=0) != 0).sum(axis=0) <= changes
+        return np.asarray(paths[:, few])
     rng = np.random.default_rng(1)
     evenly = [np.arange(number) * ticks // number for number in range(1, min(changes, ticks) + 1)]
     chance = [np.sort(rng.choice(ticks, min(changes, ticks), replace=False)) for _ in range(200)]
