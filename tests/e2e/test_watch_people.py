@@ -242,3 +242,14 @@ def test_text_lines_have_no_people(tmp_path):
         *["--user", "who", "--distinct"],
     )
     assert "lines of text have no columns" in result.stderr
+
+
+def test_a_window_of_people_in_runs_of_a_day_needs_a_bound_of_visits(log, tmp_path):
+    days = ["--state", tmp_path / "s", "--per", "1d", "--time", "at", "--tick", "1h", "--window", 2, "--once"]
+    budget = ["--epsilon", 1, "--delta", "1e-6"]
+    result = watch(log, *days, "--user", "who", "--distinct", *budget)
+    assert result.returncode == 2
+    assert "--window of people needs --horizon or --max-visits" in result.stderr
+    out = lines(watch(log, *days, "--user", "who", "--distinct", "--max-visits", 1, *budget))
+    assert [line["covers"]["first_tick"] for line in out] == [max(1, line["tick"] - 1) for line in out]
+    assert out[0]["guarantee"]["unit"]["per"] == "1d"

@@ -124,7 +124,7 @@ class LiveQuestion(Worded):
         needs("max_visits", "user", because="it bounds how often a person counts"),
         Refusal(
             "{window} of people needs {horizon} or {max_visits}: noise must cover how often a person may come back",
-            lambda q: q.user is not None and q.horizon is None and q.per is None and q.max_visits is None,
+            lambda q: q.user is not None and q.horizon is None and q.max_visits is None,
             "window",
         ),
         *_alone("memory", "it sizes the sketches of the top items of rows", "total", "distinct", "user", "universe"),
