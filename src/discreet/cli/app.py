@@ -23,6 +23,7 @@ from discreet.cli.interrupts import (
 )
 from discreet.cli.output import drop_standard_output, note
 from discreet.errors import nearest
+from discreet.questions import KINDS
 from discreet.storage import NO_ROOM, AtomicFile
 
 EXIT_CODES = """Exit codes: 0 ok; 1 a ledger or an output could not be read or written, or an audit failed; 2 wrong
@@ -30,9 +31,8 @@ usage; 3 the budget does not suffice, nothing was released; 4 the data cannot be
 or a disk is full: try again; 6 the charge id or the account stands for something else: trying again does not help; 130
 interrupted (143 by SIGTERM), nothing was released."""
 
-_QUESTIONS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
 _COMMANDS = (
-    *_QUESTIONS,
+    *KINDS,
     "report",
     "plan",
     "watch",
@@ -46,7 +46,7 @@ _COMMANDS = (
     "service",
     "completion",
 )
-_WITHOUT_MATRICES = (*_QUESTIONS, "report", "plan", "explain", "init", "ledger", "completion")
+_WITHOUT_MATRICES = (*KINDS, "report", "plan", "explain", "init", "ledger", "completion")
 OLD_OPTIONS = {
     "--user-column": "--user",
     "--max-items-per-user": "--max-items",
@@ -84,7 +84,7 @@ class _Commands(click.Group):
         if cmd_name in _WITHOUT_MATRICES:
             # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        if cmd_name in _QUESTIONS:
+        if cmd_name in KINDS:
             from discreet.cli.question_commands import command_of
 
             return command_of(cmd_name)

@@ -12,15 +12,14 @@ import click
 from discreet.cli import options
 from discreet.cli.options import Argument, flag, option, takes
 from discreet.errors import DataError, ParameterError
+from discreet.questions import KINDS
 
 
 class _OrCommand(click.Command):
     """Takes the name and the arguments of another command as they are."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from discreet.cli.question_commands import QUESTIONS
-
-        if args and args[0] in QUESTIONS and not Path(args[0]).is_file():
+        if args and args[0] in KINDS and not Path(args[0]).is_file():
             ctx.obj, args = args, args[:1]
         return super().parse_args(ctx, args)
 

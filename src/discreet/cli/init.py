@@ -161,8 +161,8 @@ def _options(words: dict[str, Any]) -> list[str]:
 
 def _tell(question: str, words: dict[str, Any], delta: float) -> None:
     """How exact it would be, before anything is spent."""
-    from discreet.cli.question_commands import kind_of
     from discreet.privacy import Budget
+    from discreet.questions import kind_of
     from discreet.questions.preview import preview
 
     for line in preview(kind_of(question)(**words), Budget(EPSILON, delta)):

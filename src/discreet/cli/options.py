@@ -277,25 +277,31 @@ class Source:
         rules = {"where": self.where, "nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
         return read(*files, **self.how).events.rows(columns, **rules)  # type: ignore[return-value]
 
-    def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
-        """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
+    def batches(self, files: tuple[str, ...], peek: bool) -> tuple[FileRows, Iterator[Any]]:
+        """The rows of files, and their batches.
 
         With `peek` the first batch is read at once, so that a wrong name or format shows before anything is charged.
         """
-        from discreet.events.literals import as_written
-
         stream = self.open(files)
         read = batches(stream, tell=False)
-        first = list(islice(read, 1)) if peek else []
+        return stream, chain(list(islice(read, 1)), read) if peek else read
+
+    def items(self, files: tuple[str, ...], peek: bool = False) -> Callable[[Any], Iterator[Any]]:
+        """The items of the files, batch by batch: a function of the universe whose elements they are to be written as.
+
+        `peek` as for `batches`.
+        """
+        from discreet.events.literals import as_written
+
+        stream, read = self.batches(files, peek)
 
         def items(universe: Any) -> Iterator[Any]:
             rows = fitting = 0
-            for batch in chain(first, read):
+            for batch in read:
                 rows += len(batch)
                 for part in as_written(batch.column("item"), universe, self.bad_rows):
                     fitting += len(part)
                     yield part
-                first.clear()
             note_left_out(stream.bad_rows + rows - fitting, stream.first_bad_row)
 
         return items

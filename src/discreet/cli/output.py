@@ -140,12 +140,7 @@ def refuse_same_file(option: str, path: Path | Url, others: Iterable[str | os.Pa
     """A command must not overwrite what it reads."""
     for other in others:
         with suppress(OSError):
-            if path == other:
-                raise ParameterError(
-                    f"{option} {str(path)!r} would overwrite a file that this command reads or "
-                    f"keeps; choose another name"
-                )
-            if path.is_file() and os.path.samefile(path, other):
+            if path == other or (path.is_file() and os.path.samefile(path, other)):
                 raise ParameterError(
                     f"{option} {str(path)!r} would overwrite a file that this command reads or "
                     f"keeps; choose another name"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options import Source, flag, option
-from discreet.cli.output import batches, remark
+from discreet.cli.output import remark
 from discreet.errors import DataError, ParameterError
 from discreet.privacy.checks import numbered
 
@@ -63,12 +62,10 @@ def voted(estimator: Any) -> dict[str, str]:
 
 def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[str]]:
     """The rows of files, as text; what cannot be read at all is the empty text."""
-    stream = source.open(files)
-    read = batches(stream, tell=False)
-    first = list(islice(read, 1)) if peek else []
+    stream, read = source.batches(files, peek)
 
     def texts() -> Iterator[list[str]]:
-        for batch in chain(first, read):
+        for batch in read:
             rows = batch.column("item").to_pylist()
             if not all(isinstance(row, str) for row in rows):
                 raise DataError("votes and vectors must be text; the column has another type")

@@ -7,7 +7,6 @@ are read, what it costs, who pays, where the answer goes.
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from discreet.cli.output import watched
 from discreet.cli.publish import Place, answer_place, place, publish_answer
 from discreet.errors import ParameterError
 from discreet.privacy.unit import User
+from discreet.questions import kind_of
 from discreet.questions.question import ROW
 from discreet.questions.words import from_text, words_of
 
@@ -28,62 +28,47 @@ if TYPE_CHECKING:
 
 QUESTIONS = {
     "top": (
-        "Top",
         "List the most frequent values of a column.",
         "top access.log --column path --user ip --epsilon 1 --delta 1e-6",
     ),
     "count": (
-        "Count",
         "Publish how many rows or people there are.",
         "count access.log --user ip --epsilon 1",
     ),
     "distinct": (
-        "Distinct",
         "Publish how many different values a column has.",
         "distinct access.log --column path --user ip --epsilon 1",
     ),
     "histogram": (
-        "Histogram",
         "Publish the count of every item of a public list.",
         "histogram access.log --column country --universe countries.txt --epsilon 1",
     ),
     "quantiles": (
-        "Quantiles",
         "Publish quantiles of a column of numbers.",
         "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
     ),
     "sum": (
-        "Sum",
         "Publish the sum of a column of numbers.",
         "sum sales.csv --column amount --range 0 1000 --every 1d --time ts --epsilon 1 --delta 1e-6",
     ),
     "mean": (
-        "Mean",
         "Publish the mean of a column of numbers.",
         "mean sales.csv --column amount --range 0 1000 --user customer --epsilon 1 --delta 1e-6",
     ),
     "variance": (
-        "Variance",
         "Publish the variance of a column of numbers.",
         "variance sales.csv --column amount --range 0 1000 --epsilon 1",
     ),
 }
-"""The class of each question in its module, what it is for, and an example."""
-_TOGETHER = dict.fromkeys(("sum", "mean", "variance"), "sums")  # several questions in a module
+"""What each question is for, and an example."""
 
 _FIRST = ("column", "user", "k")
-
-
-def kind_of(name: str) -> type[Question]:
-    """The class of a question."""
-    kind: type[Question] = getattr(import_module(f"discreet.questions.{_TOGETHER.get(name, name)}"), QUESTIONS[name][0])
-    return kind
 
 
 @cache
 def command_of(name: str) -> click.Command:
     """The command of a question."""
-    _, help, example = QUESTIONS[name]
+    help, example = QUESTIONS[name]
     kind = kind_of(name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))

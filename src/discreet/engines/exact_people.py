@@ -14,7 +14,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.numbers import NumberedRows, Numbers, numbered
 from discreet.engines.private_folder import remove_left_over
-from discreet.engines.threads import available_workers
+from discreet.events.ahead import available_cores
 from discreet.summaries.memory import Memory
 from discreet.summaries.people import (
     LENGTH,
@@ -164,7 +164,7 @@ def people_of(
         count += len(some)
         fits = each * count + users.bytes + items.bytes <= room
     if fits:
-        return MemoryPeople(taken, items, kind, most, threads or available_workers())
+        return MemoryPeople(taken, items, kind, most, threads or available_cores())
     from discreet.engines.duck_people import DuckPeople
 
     spilled = DuckPeople(limit, threads, users, items, most, value_range is not None)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.engines.exact_people import MemoryPeople, PairSums
 from discreet.engines.numbers import Numbered, NumberedRows, Numbers, plain_numbers
-from discreet.engines.threads import available_workers
+from discreet.events.ahead import available_cores
 from discreet.events.values import joined_keys
 from discreet.summaries.moments import ValueMoment
 from discreet.summaries.people import LENGTH, MOST_STEPS, Counts
@@ -79,7 +79,7 @@ def people_in_groups(owners: npt.NDArray[Any], groups: npt.NDArray[Any], many: i
     numbers = Numbers("groups")
     numbers.numbers(pa.array(np.arange(many)))
     rows = deque([NumberedRows(owners.astype(np.int32), groups.astype(np.int32), None)])
-    return MemoryPeople(rows, numbers, _native.Pairs.Entry.present, 1, available_workers())
+    return MemoryPeople(rows, numbers, _native.Pairs.Entry.present, 1, available_cores())
 
 
 def person_sums(found: Rows, moment: ValueMoment) -> PersonSums:
@@ -97,7 +97,7 @@ def person_sums(found: Rows, moment: ValueMoment) -> PersonSums:
         groups.numbers(gathered.keys)
         rows = iter([(gathered.owners, gathered.places, gathered.entries)])
     kept = deque[NumberedRows]()
-    present, threads = moment.kind == "count", available_workers()
+    present, threads = moment.kind == "count", available_cores()
     entry = _native.Pairs.Entry.present if present else _native.Pairs.Entry.sums
     pairs = _native.Pairs(entry, LENGTH, 1 if present else MOST_STEPS, threads)
     most = -1

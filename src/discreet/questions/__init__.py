@@ -54,3 +54,12 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)
+
+KINDS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
+"""The questions that have one answer, by the names that front ends call them."""
+
+
+def kind_of(name: str) -> type[Question]:
+    """The class of a question."""
+    kind: type[Question] = __getattr__(name.capitalize())
+    return kind

@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import DataError, ParameterError, WordError, nearest
@@ -33,6 +32,7 @@ from discreet.privacy.calibration.zcdp import pure_rho, zcdp_rho
 from discreet.privacy.checks import numbered, probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
+from discreet.questions import KINDS, kind_of
 from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_for
 from discreet.questions.words import from_text, plain, share, word, words_of
 
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
     from discreet.questions.data import Data
     from discreet.releases.report_release import ReportRelease
-
-_FILES = {"sum": "sums", "mean": "sums", "variance": "sums"}
-KINDS = ("top", "count", "distinct", "histogram", "quantiles", "sum", "mean", "variance")
-"""The questions that a report may ask."""
 
 POOLED_DELTA = Fraction(1, 2)
 """How much of the delta of a pool its mechanisms get; what is left pays for adding up their rhos."""
@@ -479,8 +475,7 @@ def _question(place: int, told: Mapping[str, Any], report: Mapping[str, Any]) ->
     if name not in KINDS:
         given = "" if name is None else nearest(str(name), KINDS)
         raise ParameterError(f"{where}: kind must be one of {', '.join(KINDS)}{given.partition('; there')[0]}")
-    module = import_module(f"discreet.questions.{_FILES.get(str(name), name)}")
-    kind: type[Question] = getattr(module, str(name).capitalize())
+    kind = kind_of(str(name))
     words = [each.name for each in words_of(kind) if not each.in_python_only]
     _check_keys(where, told, ["kind", "title", "share", *words])
     of_days = str(told.get("unit", report.get("unit"))).startswith("person-")

@@ -28,7 +28,6 @@ _to_disk = getattr(os, "fdatasync", os.fsync)
 _MARK = b"\xff\xfe\xf5\xff"  # in no text, since no UTF-8 has these bytes
 _HEAD = struct.Struct("<4sIII")  # the mark, length and CRC-32 of the payload, CRC-32 of the three
 _PIECE = 2**20  # bytes that are searched at once
-MAX_RECORD = 2**31 - 1
 
 
 class Record(NamedTuple):
