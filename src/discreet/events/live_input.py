@@ -45,7 +45,7 @@ _NO_UTF_16 = "{} is written in UTF-16, which cannot be followed as it grows; wri
 
 
 @dataclass
-class Batch:
+class LiveBatch:
     """Consecutive rows: their values (text in columns "item" and "user", or None if only their number matters), their
     times in seconds where there is a column of them, and the positions of the input before and after each. `there` says
     which rows hold an event and which are blank; None if all hold one."""
@@ -59,7 +59,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def part(self, rows: slice | npt.NDArray[np.bool_]) -> Batch:
+    def part(self, rows: slice | npt.NDArray[np.bool_]) -> LiveBatch:
         """Some of the rows."""
         values = self.values
         if isinstance(rows, slice):
@@ -70,15 +70,15 @@ class Batch:
             values = values if values is None else values.filter(pa.array(rows))
         times = None if self.times is None else self.times[rows]
         there = None if self.there is None else self.there[rows]
-        return Batch(values, times, self.starts[rows], self.ends[rows], there)
+        return LiveBatch(values, times, self.starts[rows], self.ends[rows], there)
 
-    def followed_by(self, other: Batch) -> Batch:
+    def followed_by(self, other: LiveBatch) -> LiveBatch:
         """These rows and then those."""
 
         def joined(first: Any, second: Any) -> Any:
             return None if first is None else np.concatenate([first, second])
 
-        return Batch(
+        return LiveBatch(
             None if self.values is None else pa.concat_batches([self.values, other.values]),
             joined(self.times, other.times),
             joined(self.starts, other.starts),
@@ -211,7 +211,7 @@ class LiveInput:
         if self._source is not None:
             self._source.close()
 
-    def available(self) -> Iterator[Batch]:
+    def available(self) -> Iterator[LiveBatch]:
         """The complete rows that are there now."""
         assert self._source is not None
         turned = self._source.look()
@@ -250,7 +250,7 @@ class LiveInput:
         self._cutter.skip(count)
         return piece[count:]
 
-    def rest(self) -> Iterator[Batch]:
+    def rest(self) -> Iterator[LiveBatch]:
         """What is left without a newline, if it is not to be waited for."""
         yield from self._last()
         self._ended_open = True
@@ -270,12 +270,12 @@ class LiveInput:
         assert self._source is not None
         self._source.wait(seconds)
 
-    def _last(self) -> Iterator[Batch]:
+    def _last(self) -> Iterator[LiveBatch]:
         piece, self._first = self._first, b""
         for cut in chain(self._cutter.cut(piece), self._cutter.finish()):
             yield from self._batches(cut)
 
-    def _batches(self, cut: Cut) -> Iterator[Batch]:
+    def _batches(self, cut: Cut) -> Iterator[LiveBatch]:
         """The rows of whole records."""
         if cut.trouble is not None:
             if isinstance(self._reader, Delimited) and self._reader.names is None:
@@ -338,7 +338,7 @@ class LiveInput:
             raise DataError(f"{self.file} has {trouble}")
         self.bad[trouble] += count
 
-    def _batch(self, rows: TextRows, times: npt.NDArray[np.float64] | None, start: int) -> Iterator[Batch]:
+    def _batch(self, rows: TextRows, times: npt.NDArray[np.float64] | None, start: int) -> Iterator[LiveBatch]:
         """Rows as a batch, if there are any."""
         there = rows.kinds == ROW
         count = int(np.count_nonzero(there))
@@ -355,16 +355,16 @@ class LiveInput:
             times = times[:count]
         if count == len(there):
             if count:
-                yield Batch(values, times, starts, ends)
+                yield LiveBatch(values, times, starts, ends)
         elif self.keep_blank:
             if values is not None and count:  # any values in the places of those that are not there
                 values = values.take(pa.array(np.maximum(np.cumsum(there) - 1, 0)))
             elif values is not None:
                 none = [pa.array([[] if pa.types.is_large_list(each) else ""] * len(there), each) for each in types]
                 values = pa.record_batch(none, names=values.schema.names)
-            yield Batch(values, None, starts, ends, there)
+            yield LiveBatch(values, None, starts, ends, there)
         elif count:
-            yield Batch(values, times, starts[there], ends[there])
+            yield LiveBatch(values, times, starts[there], ends[there])
 
 
 def _characters(data: bytes, ends: Any) -> Any:

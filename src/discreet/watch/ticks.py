@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.events.backlog import Spool
-from discreet.events.live_input import Batch
+from discreet.events.live_input import LiveBatch
 from discreet.events.times import YEAR_1, seconds_of
 from discreet.privacy.spans import Calendar
 from discreet.watch.timetable import Days, Timetable
@@ -163,7 +163,7 @@ class Ticker:
     # Where a new ticker goes on: as it was when the last tick ended, for the open one is read again.
     saved: dict[str, Any] = field(init=False)
     _count: int = 0  # rows of the open tick
-    _undecided: Batch | None = None
+    _undecided: LiveBatch | None = None
     _held: dict[int, _Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class Ticker:
         self._keep()
         return True
 
-    def take(self, batch: Batch, clock: float) -> Iterator[Add | End]:
+    def take(self, batch: LiveBatch, clock: float) -> Iterator[Add | End]:
         """Put rows into ticks, and end those that these rows end."""
         if self.rule.rows is not None:
             yield from self._by_count(batch, self.rule.rows)
@@ -264,7 +264,7 @@ class Ticker:
 
     # ---- by a number of rows ---------------------------------------------------------------------------------------
 
-    def _by_count(self, batch: Batch, rows: int) -> Iterator[Add | End]:
+    def _by_count(self, batch: LiveBatch, rows: int) -> Iterator[Add | End]:
         first, length = 0, len(batch.ends)
         while first < length:
             last = min(length, first + rows - self._count)
@@ -281,7 +281,7 @@ class Ticker:
 
     # ---- by a column of times --------------------------------------------------------------------------------------
 
-    def _by_times(self, batch: Batch, clock: float) -> Iterator[Add | End]:
+    def _by_times(self, batch: LiveBatch, clock: float) -> Iterator[Add | End]:
         """The rows tell the time, but never one of them alone.
 
         A row ends one tick at most. If it would end more, and the row after it would not, it is left out.
@@ -322,7 +322,7 @@ class Ticker:
             yield from self._end(end, self.read)
             first = until
 
-    def _first(self, batch: Batch) -> int | None:
+    def _first(self, batch: LiveBatch) -> int | None:
         """The first tick: that of the first row, if the second is in it or beside it, else the middle one of three."""
         assert batch.times is not None
         assert self.rule.seconds is not None
@@ -338,7 +338,7 @@ class Ticker:
             return self._opened(times[0])
         return self._opened(sorted(times)[1]) if len(times) == 3 else None
 
-    def _in_time(self, batch: Batch, clock: float) -> Batch:
+    def _in_time(self, batch: LiveBatch, clock: float) -> LiveBatch:
         """The rows without those of times that have not come, and those before the first tick that was asked for."""
         assert batch.times is not None
         early = batch.times > clock + self.rule.ahead
@@ -348,7 +348,7 @@ class Ticker:
         out = early | before
         return batch.part(~out) if out.any() else batch
 
-    def _sorted(self, batch: Batch) -> Iterator[Add]:
+    def _sorted(self, batch: LiveBatch) -> Iterator[Add]:
         """Count rows of the open tick, and late ones, now; hold those of later ticks."""
         if self._since is not None and len(batch) and batch.starts[0] < self._again:
             # Read again after a restart: rows of ticks that were ended are in them.
@@ -392,7 +392,7 @@ class Ticker:
                 if taken < held.events:
                     yield Add(None, held.events - taken)
 
-    def _numbers(self, batch: Batch) -> npt.NDArray[np.int64]:
+    def _numbers(self, batch: LiveBatch) -> npt.NDArray[np.int64]:
         assert batch.times is not None
         return self._ticks.numbers(batch.times)
 
@@ -405,7 +405,7 @@ class Ticker:
         self._spool.close()
 
 
-def _added(batch: Batch) -> Add:
+def _added(batch: LiveBatch) -> Add:
     if batch.there is not None:
         batch = batch.part(batch.there)
     return Add(batch.values, len(batch.ends))

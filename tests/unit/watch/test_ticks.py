@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.live_input import Batch
+from discreet.events.live_input import LiveBatch
 from discreet.questions.live_question import LiveQuestion
 from discreet.watch.ticks import Add, Rule, Ticker, duration, ticks_in
 
@@ -24,7 +24,9 @@ def batch(rows, first=0):
     """Rows (time, item), ten bytes each, from the row of this number on."""
     ends = 10 * np.arange(first + 1, first + len(rows) + 1, dtype=np.int64)
     items = pa.array([item for _, item in rows], pa.large_string())
-    return Batch(pa.record_batch([items], ["item"]), np.array([time for time, _ in rows], np.float64), ends - 10, ends)
+    return LiveBatch(
+        pa.record_batch([items], ["item"]), np.array([time for time, _ in rows], np.float64), ends - 10, ends
+    )
 
 
 TICKERS = []
