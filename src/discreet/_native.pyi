@@ -27,6 +27,9 @@ def grid_places(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), or
     Writes the bin of every value, none of which is NaN, between ascending edges.
     """
 
+def count_in_grid(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Adds the values to the counts of their bins; NaN is in none."""
+
 class CountMin:
     def __init__(self, width: int, depth: int, tracked: int, max_key_bytes: int, seed: int) -> None: ...
 

@@ -500,3 +500,20 @@ def test_people_of_two_parts_of_the_data_are_different_people():
     both = first + second
     assert both.people.tolist() == [0, 1, 2, 2]
     assert both.places.tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("grid", [Grid(0.0, 1000.0, 4096), Grid(0.1, 1e6, 999, "log"), StepGrid(-50, 2000)])
+def test_rows_are_counted_in_the_bins_that_they_have(grid):
+    random = np.random.default_rng(1)
+    values = np.concatenate(
+        [random.lognormal(3, 2, 5000), -random.random(50), [0.0, -0.0, 1000.0, 1e300, -np.inf, np.inf]]
+    )
+    counts = np.zeros(grid.bins, np.int64)
+    for part in np.array_split(np.insert(values, [7, 3000], np.nan), 3):
+        grid.add_to(counts, part)
+    assert counts.tolist() == np.bincount(grid.places(values), minlength=grid.bins).tolist()
+
+
+def test_every_bin_has_one_count():
+    with pytest.raises(ParameterError, match="every bin"):
+        _native.count_in_grid(np.zeros(3), np.linspace(0.0, 1.0, 5), np.zeros(5, np.int64))

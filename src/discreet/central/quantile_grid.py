@@ -99,6 +99,13 @@ class Grid:
         _native.grid_places(np.ascontiguousarray(values, np.float64), self.edges, found)
         return found
 
+    def add_to(self, counts: npt.NDArray[np.int64], values: Numbers) -> None:
+        """Count values in their bins; one that is not a number is in none."""
+        if self.scale == "linear":
+            _native.count_in_grid(np.ascontiguousarray(values, np.float64), self.edges, counts)
+        else:
+            np.add.at(counts, self.places(values[~np.isnan(values)]), 1)
+
     def lower(self, place: int) -> Bound:
         """The least value of a bin."""
         return float(self.edges[place])
@@ -170,6 +177,10 @@ class StepGrid:
         """The bin of each value, cut to the range first; of dates and times the values are seconds from 1970."""
         steps = np.floor(values / _DAY) if self.kind == "date" else np.floor(values)
         return (np.clip(steps, self.low, self.high).astype(np.int64) - self.low) // self.width
+
+    def add_to(self, counts: npt.NDArray[np.int64], values: Numbers) -> None:
+        """Count values in their bins; one that is not a number is in none."""
+        np.add.at(counts, self.places(values[~np.isnan(values)]), 1)
 
     def lower(self, place: int) -> Bound:
         """The first value of a bin."""

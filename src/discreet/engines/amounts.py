@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.central.quantile_grid import Grid, StepGrid
 from discreet.engines.numbers import Numbers, plain_numbers
 from discreet.events.assembly import Rows
 from discreet.events.values import joined_keys
 
 _AT_ONCE = 1 << 22
+
+
+def counts_of_rows(found: Rows, grid: Grid | StepGrid) -> npt.NDArray[np.int64]:
+    """How many of the rows, which have neither people nor groups, lie in every bin. NOT PRIVATE."""
+    counts = np.zeros(grid.bins, np.int64)
+    for _, _, amounts in found.parts():
+        assert amounts is not None
+        grid.add_to(counts, plain_numbers(amounts))
+    return counts
 
 
 def places_of_rows(found: Rows, place: Callable[[npt.NDArray[np.float64]], Any]) -> Iterator[Any]:

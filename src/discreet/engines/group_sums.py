@@ -23,23 +23,26 @@ def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
 
     Rows without a number (NaN) are left out, each by itself. No row and no order decides anything but its own entry.
     """
-    groups = Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
-    sums, grouped = np.zeros((0, moment.parts), np.int64), False
+    groups: Numbers | None = None
+    sums = np.zeros((0, moment.parts), np.int64)
     for _, items, amounts in found.parts():
         rows = len(items) if items is not None else len(amounts) if amounts is not None else 0
         values = np.zeros(rows) if amounts is None else plain_numbers(amounts)
         good = ~np.isnan(values)
         if items is not None:
-            grouped, places = True, np.asarray(groups.numbers(items)).astype(np.int64)
+            groups = groups or Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
+            places = np.asarray(groups.numbers(items)).astype(np.int64)
             good &= places >= 0
             places = places[good]
         if not good.all():
             values = values[good]
         for start in range(0, len(values), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            entries = moment.entries(values[part])
-            sums = _padded(sums, 1) + entries.sum(axis=0) if items is None else _added(sums, places[part], entries)
-    if not grouped:
+            if items is None:
+                sums = _padded(sums, 1) + moment.total(values[part])
+            else:
+                sums = _added(sums, places[part], moment.entries(values[part]))
+    if groups is None:
         return GroupSums(_padded(sums, 1))
     return GroupSums(sums, _keys(groups, len(sums)))
 

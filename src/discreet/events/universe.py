@@ -32,6 +32,7 @@ Words = npt.NDArray[np.uint64]
 _KINDS = {"int64": int, "uint64": int, "string": str, "binary": bytes}
 _UNBOUNDED = {"integers": "int64", "strings": "string", "bytes": "binary"}
 _MOST = 2**63
+_FEW = 1024  # items that are looked up one by one: pyarrow.compute takes 20 ms to load
 _POINT = int.from_bytes(blake2b(b"discreet multiparty fingerprint", digest_size=8).digest(), "little") >> 3
 
 
@@ -191,9 +192,10 @@ class Universe:
     def _column_places(self, array: pa.Array) -> npt.NDArray[np.int64]:
         """Where the items of a column of the universe's kind stand; -1 for those outside."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        if self.elements is not None:
+        if self.elements is not None and len(array) > _FEW:
+            import pyarrow.compute as pc
+
             try:
                 found = pc.index_in(array.cast(self._arrow_type), value_set=self._column)
                 return np.asarray(pc.fill_null(found, -1)).astype(np.int64)

@@ -233,8 +233,11 @@ def _free_name(named: Sequence[str]) -> str:
 
 def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:
     """What lies in the bins."""
-    from discreet.engines.amounts import Amounts, places_of_rows
+    from discreet.central.quantile_grid import MOST_BINS
+    from discreet.engines.amounts import Amounts, counts_of_rows, places_of_rows
 
+    if not rows.of_people and mechanism.grid.bins <= MOST_BINS:
+        return mechanism.of_bins(counts_of_rows(rows, mechanism.grid))
     if not rows.of_people:
         return reduce(operator.add, map(mechanism.counts, places_of_rows(rows, mechanism.grid.places)))
     found = Amounts(rows, mechanism.grid.places)

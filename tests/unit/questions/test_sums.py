@@ -186,3 +186,15 @@ def test_all_batches_count(by):
     found = dc.sum(table, dc.Budget(19.0, 1e-6), column="n", range=(0, 10), **({"by": by} if by else {}))
     values = [round(found.value, -2)] if by is None else sorted(round(value, -2) for _, value, _, _ in found)
     assert values == ([9000] if by is None else [3000, 6000])
+
+
+@pytest.mark.parametrize("kind", ValueMoment.PARTS)
+@pytest.mark.parametrize(("low", "high"), [(0, 1000), (-3.5, 0.1), (-1e-9, 1e9), (7, 8), (0.1, 0.3)])
+def test_a_total_is_the_sum_of_the_entries(kind, low, high):
+    moment = ValueMoment(kind, low, high)
+    random = np.random.default_rng(2)
+    values = np.concatenate(
+        [random.lognormal(3, 3, 4000), -random.lognormal(0, 9, 4000), [low, high, 0.0, -0.0, np.inf]]
+    )
+    assert moment.total(values).tolist() == moment.entries(values).sum(axis=0).tolist()
+    assert moment.total(values[:0]).tolist() == [0] * moment.parts

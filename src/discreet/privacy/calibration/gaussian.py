@@ -49,9 +49,12 @@ _LARGEST_ROOT = 5.188001224374871
 
 
 def _hermite(degree: int, u: Array) -> Array:
-    from numpy.polynomial import hermite_e
-
-    return np.asarray(hermite_e.hermeval(u, [0.0] * degree + [1.0]), dtype=np.float64)
+    """He_n(u) by Clenshaw's recursion, as `numpy.polynomial.hermite_e.hermeval` has it, bit for bit."""
+    before: Array | float = 0.0
+    last: Array | float = 1.0
+    for n in range(degree - 1, 0, -1):
+        before, last = 0.0 - last * n, before + last * u
+    return before + last * u
 
 
 def _relative_sum_by_series(m: Array, s: Array) -> tuple[Array, Array]:
