@@ -18,7 +18,9 @@ from tests.reference.neighbours import differing, neighbouring_states, signature
 import discreet as dc
 from discreet.central import Merged, NoisyCount, Offset, Stability, UniverseHistogram
 from discreet.central.person_vectors import PersonVectors
+from discreet.continual import HeavyHitters
 from discreet.multiparty import HadamardResponse, LocalHashing
+from discreet.noise import seeded_source
 from discreet.pan.responses import ONE, Response
 from discreet.privacy.calibration import correlated_noise
 from discreet.privacy.calibration.discovery import discovery_delta
@@ -195,6 +197,72 @@ def test_what_is_left_outside_of_the_common_noise_counts():
     assert law.outside >= 2 * naive.tail(pmf, int(law.last[-1]) + 1)
     assert law.outside > 0.001
     assert law.shown(1, 40) >= law.outside
+
+
+# ---- heavy hitters over time: an event is in the nodes of L levels ---------------------------------------------------
+
+
+class Nodes(HeavyHitters):
+    """Which ticks every node that was released is of."""
+
+    def release_node(self, sketch, first, last):
+        self.released = [*getattr(self, "released", []), range(first, last + 1)]
+        return super().release_node(sketch, first, last)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"horizon": 13, "mechanism": "discover"},
+        {"horizon": 30, "mechanism": "discover", "every": 2, "base": 3},
+        {"horizon": 30, "mechanism": "offset", "base": 2},
+        {"horizon": 27, "mechanism": "offset", "base": 3},
+        {"horizon": 30, "mechanism": "offset", "window": 5, "base": 2},
+        {"horizon": None, "mechanism": "discover"},
+    ],
+    ids=str,
+)
+def test_an_event_is_in_no_more_nodes_than_are_paid_for(given):
+    """Counted tick by tick, with empty ticks: which nodes there are depends on the number of ticks alone."""
+    made = Nodes(budget=dc.Budget(1.0, 1e-6), capacity=8, source=seeded_source(1), **given)
+    paid = []
+    for _ in range(given["horizon"] or 31):
+        made.step([])
+        paid.append(made.levels)
+    of_tick = [sum(tick in node for node in made.released) for tick in range(1, len(paid) + 1)]
+    assert all(number <= most for number, most in zip(of_tick, paid, strict=True))
+    assert max(of_tick) == max(paid)
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(1.0, 1e-6), dc.Budget(3.0, 1e-3)], ids=str)
+@pytest.mark.parametrize("base", [2, 5])
+def test_what_several_nodes_of_an_event_cost(budget, base):
+    made = HeavyHitters(60, budget, 64, mechanism="offset", base=base)
+    plan = made.plan(60)
+    each = 1 / mpmath.mpf(plan.scale.numerator) * plan.scale.denominator
+    # delta of a node: what its cut hides, by the release that `test_the_offset_release` looks at.
+    shares = [Fraction(share, 1000) * Fraction(budget.delta) / plan.levels for share in range(400, 1001, 25)]
+    cuts = [(Offset(dc.Budget(float(each), float(share)), 64).threshold, share) for share in shares]
+    delta = max(share for cut, share in cuts if cut >= plan.threshold)
+    assert naive.repeated(each, delta, plan.levels, budget.epsilon) <= budget.delta * 1.05
+    assert naive.repeated(1.03 * each, delta, plan.levels, budget.epsilon) > budget.delta
+
+
+@pytest.mark.parametrize("horizon", [1, 9, 64])
+def test_what_several_nodes_discover(horizon):
+    """L Gaussian nodes that each move by 1, and the keys that one of two neighbours has alone in each."""
+    budget = dc.Budget(2.0, 1e-2)
+    plan = HeavyHitters(horizon, budget, 64).plan(horizon)
+    pmf = naive.gaussian(plan.scale)
+    apart, noise = naive.sum_of(pmf, pmf), naive.gaussian_shifts(plan.scale, plan.levels, 2.0)
+
+    def delta(t):
+        return noise + (1 + mpmath.exp(2)) * plan.levels * (naive.tail(apart, t) + naive.tail(apart, t + 1))
+
+    t = plan.threshold - 1
+    assert noise > budget.delta / 3
+    assert delta(t) <= budget.delta * (1 + 1e-9)
+    assert delta(t - 1) > budget.delta
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 9.0])

@@ -173,6 +173,30 @@ def gaussian_distance_delta(distance: Real, epsilon: float) -> Real:
     return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
 
 
+def gaussian_shifts(sigma: Fraction, places: int, epsilon: float) -> Real:
+    """delta of discrete Gaussian noise where so many places move by 1, exactly: the loss is a function of their sum."""
+    pmf, width = gaussian(sigma), mpmath.mpf(sigma.numerator) / sigma.denominator
+    together = pmf
+    for _ in range(places - 1):
+        together = sum_of(together, pmf)
+    r = reach(together)
+    losses = ((together(s), (places - 2 * s) / (2 * width**2)) for s in range(-r, r + 1))
+    return mpmath.fsum(p * max(0, 1 - mpmath.exp(epsilon - loss)) for p, loss in losses)
+
+
+def repeated(each_epsilon: Real, each_delta: Real, times: int, epsilon: float) -> Real:
+    """delta of so many releases in a row, each the worst that an (epsilon, delta) allows: outcome by outcome.
+
+    One release tells all with probability delta; else it is a coin of odds e^epsilon, for or against.
+    """
+    e0, d0, e = mpmath.exp(mpmath.mpf(each_epsilon)), mpmath.mpf(each_delta), mpmath.exp(mpmath.mpf(epsilon))
+    coins = {heads: math.comb(times, heads) for heads in range(times + 1)}
+    over = (1 + e0) ** times
+    apart = (number * max(e0**heads - e * e0 ** (times - heads), 0) / over for heads, number in coins.items())
+    untold = (1 - d0) ** times
+    return 1 - untold + untold * mpmath.fsum(apart)
+
+
 def common_noise_distance(moved: int, counters: int, sigma: Fraction, shared: Fraction) -> Real:
     """So many of the counters move by 1 behind (Z_x + eta)/2: (u' S^-1 u)^(1/2), S = (sigma^2 I + shared^2 11')/4."""
     own, common = ((mpmath.mpf(s.numerator) / s.denominator) ** 2 for s in (sigma, shared))
