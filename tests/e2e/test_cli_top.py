@@ -629,7 +629,7 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 OWN_OF_TOP = {
     "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
     *(f"questions.{name}" for name in ["answer", "ask", "choose", "data", "question", "top", "words"]),
-    *(f"central.{name}" for name in ["_base", "offset", "prepared", "capacity"]),
+    *(f"central.{name}" for name in ["_base", "offset", "preparation", "capacity"]),
     *(f"cli.{name}" for name in ["app", "interrupts", "options", "output", "publish", "question_commands"]),
     *(f"privacy.{name}" for name in ["budget", "checks", "estimate", "guarantee", "charge_terms", "unit"]),
     *(f"privacy.calibration.{name}" for name in ["collisions", "offset_cut", "safety", "tails", "zcdp"]),
