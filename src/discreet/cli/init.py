@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,11 @@ _OF_NUMBERS = ("mean", "quantiles")
 _PEOPLE = ("user", "user_id", "userid", "visitor", "customer", "client", "person", "member", "ip", "host", "uid", "who")
 _TIMES = ("time", "ts", "timestamp", "date", "day")
 _SHOWN = 3
+_READING = {"format": "--input-format", "delimiter": "--delimiter", "encoding": "--encoding"}
+_DELIMITERS = {";": ";", "\t": "tab", "|": "|"}
+_LOG = re.compile(r'\S+ \S+ \S+ \[\d{2}/\w{3}/\d{4}:[^\]]+\] "')
+_QUOTES_OF_COMBINED = 6
+_PEEKED = 1 << 16
 EPSILON = 1.0
 
 
@@ -39,6 +46,9 @@ EPSILON = 1.0
     option("--range", "For numbers: smallest and largest value, from public knowledge.", float, nargs=2),
     option("--time", "Column with the time of a row, to publish by day; 'none' for all at once."),
     option("-o --output", "Write a report with comments to this file, instead of a command."),
+    options.INPUT_FORMAT,
+    options.DELIMITER,
+    options.ENCODING,
 )
 def init(
     data: str,
@@ -49,6 +59,9 @@ def init(
     range: tuple[float, float] | None,
     time: str | None,
     output: str | None,
+    input_format: str | None,
+    delimiter: str | None,
+    encoding: str | None,
 ) -> None:
     """Look at a file, and write the first command for it.
 
@@ -56,11 +69,13 @@ def init(
     writes a command, or with --output a report with comments. `--user none` says that every row is another person,
     `--time none` that all is published at once. It publishes nothing and spends nothing.
     """
-    names = _columns(data)
+    given = {"format": input_format, "delimiter": delimiter, "encoding": encoding}
+    how = {name: said for name, said in given.items() if said is not None}
+    names = _columns(data, how)
     if output is not None and Path(output).exists():
         raise ParameterError(f"{output} already exists; remove it, or choose another name")
     if sys.stdin.isatty():
-        _show(data, names)
+        _show(data, names, how)
     question = question or _ask("question", "What do you want to publish?", choices=_ASKED, usual="top")
     if question not in ("count",):
         column = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
@@ -69,16 +84,16 @@ def init(
         user = _ask("user", "Which column says whose row it is ('none': every row is another person)?", usual)
     user = _of(names, "user", user)
     if people is None:
-        people = int(
-            _ask("people", "How many people are in the data, at least? A public number, not a count of it.", "1000")
+        people = _ask(
+            "people", "How many people are in the data, at least? A public number, not a count of it.", "1000", kind=int
         )
     if people < 1:
         raise ParameterError(f"--people must be at least 1, not {people}")
     if question in _OF_NUMBERS and range is None:
-        low, high = (
-            _ask("range", f"The {end} value to count, from public knowledge?") for end in ("smallest", "largest")
+        range = (
+            _ask("range", "The smallest value to count, from public knowledge?", kind=float),
+            _ask("range", "The largest value to count, from public knowledge?", kind=float),
         )
-        range = (float(low), float(high))
     if time is None:
         usual = next((name for name in names if name.lower() in _TIMES), "none")
         time = _ask("time", "Which column has the time of a row, to publish by day ('none': all at once)?", usual)
@@ -92,26 +107,79 @@ def init(
     delta = 10.0 ** -(math.ceil(math.log10(people)) + 2)
     _tell(question, words, delta)
     if output is None:
-        print(
-            shlex.join(
-                ["discreet", question, data, *_options(words), "--epsilon", f"{EPSILON:g}", "--delta", f"{delta:g}"]
-            )
-        )
+        reading = [part for name, said in how.items() for part in (_READING[name], said)]
+        budget = ["--epsilon", f"{EPSILON:g}", "--delta", f"{delta:g}"]
+        print(shlex.join(["discreet", question, data, *reading, *_options(words), *budget]))
     else:
-        Path(output).write_text(_report(data, question, words, delta, people), encoding="utf-8")
+        Path(output).write_text(_report(data, how, question, words, delta, people), encoding="utf-8")
         note(f"wrote {output}: look at it, then `discreet report {shlex.quote(output)} --plan`")
 
 
-def _columns(data: str) -> list[str]:
+def _columns(data: str, how: dict[str, str]) -> list[str]:
+    """The columns of the data. What the first line tells of how it is written is added to `how`."""
     from discreet.events.files import column_names
+    from discreet.events.text import LOG_COLUMNS, Dialect
 
-    names = column_names(data)
-    if names is None:
+    names = column_names(data, how.get("format"), _dialect(how), how.get("encoding"))
+    line = _first_line(data, how.get("encoding"))
+    if not line:
+        raise DataError(f"{data} is empty, or does not begin with a line of text")
+    if names is None and _LOG.match(line):
+        how["format"] = "combined" if line.count('"') >= _QUOTES_OF_COMBINED else "common"
+        note(f"it looks like the log of a web server: --input-format {how['format']}")
+        return list(LOG_COLUMNS[how["format"]])
+    if names is None and line.startswith("{"):
+        return _keys(line, data)
+    if names is not None and len(names) == 1 and "delimiter" not in how:
+        other = max(_DELIMITERS, key=names[0].count)
+        if other in names[0]:
+            how["delimiter"] = _DELIMITERS[other]
+            note(f"cells look separated by {how['delimiter']!r}: --delimiter {shlex.quote(how['delimiter'])}")
+            names = column_names(data, how.get("format"), Dialect(how["delimiter"]), how.get("encoding"))
+    names = [name for name in dict.fromkeys(names or ()) if name]
+    if not names:
         raise DataError(
-            f"{data} has no column names; give a file with a header line, a web log, Parquet or Arrow. "
-            "For lines of text or JSON, use `discreet top` directly"
+            f"{data} has no column names; give a file with a header line, JSON lines, the log of a web server, "
+            "Parquet or Arrow. Lines of text need no columns: `discreet top` counts them as they are"
         )
     return names
+
+
+def _dialect(how: dict[str, str]) -> Any:
+    from discreet.events.text import Dialect
+
+    return Dialect(how["delimiter"]) if "delimiter" in how else None
+
+
+def _first_line(data: str, encoding: str | None) -> str:
+    """The first line that is not blank; of a binary format whatever stands there."""
+    from discreet.events.inputs import open_input
+
+    source: Any = open_input(data, encoding)
+    try:
+        begin = bytes(source.peek(_PEEKED)) if hasattr(source, "peek") else b"a table"
+    finally:
+        source.close()
+    return next((line for line in begin.decode("utf-8", "replace").splitlines() if line.strip()), "").strip()
+
+
+def _keys(line: str, data: str) -> list[str]:
+    """The keys of the first object of JSON lines, those inside of others with a dot."""
+    import json
+
+    try:
+        read = json.loads(line)
+    except ValueError:
+        raise DataError(f"{data} is not JSON lines: its first line is not a whole object") from None
+
+    def found(value: dict[str, Any], before: str = "") -> Iterator[str]:
+        for name, each in value.items():
+            if isinstance(each, dict):
+                yield from found(each, f"{before}{name}.")
+            else:
+                yield f"{before}{name}"
+
+    return list(found(read))
 
 
 def _of(names: list[str], option: str, given: str) -> str | None:
@@ -122,20 +190,20 @@ def _of(names: list[str], option: str, given: str) -> str | None:
     return given
 
 
-def _ask(option: str, text: str, usual: str | None = None, choices: Any = None) -> str:
+def _ask(option: str, text: str, usual: str | None = None, choices: Any = None, kind: Any = None) -> Any:
     """Ask at a terminal; elsewhere the option is needed."""
     if not sys.stdin.isatty():
         raise ParameterError(f"--{option} is missing; give it, or run this in a terminal to be asked for it")
     if choices is not None:
         for name in choices:
             click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
-    kind = None if choices is None else click.Choice(list(choices))
+    kind = kind or (None if choices is None else click.Choice(list(choices)))
     # Of a prompt of its own click before 8.5 puts the last blank on standard output, where the command is to be.
     click.echo(f"{text}{'' if usual is None else f' [{usual}]'}: ", nl=False, err=True)
-    return str(click.prompt("", usual, type=kind, show_choices=False, show_default=False, prompt_suffix="", err=True))
+    return click.prompt("", usual, type=kind, show_choices=False, show_default=False, prompt_suffix="", err=True)
 
 
-def _show(data: str, names: list[str]) -> None:
+def _show(data: str, names: list[str], how: dict[str, str]) -> None:
     """The columns, and their first values, for anyone who has the data anyway."""
     from itertools import islice
 
@@ -144,7 +212,8 @@ def _show(data: str, names: list[str]) -> None:
 
     rows = []
     for name in names:
-        read = Files((data,)).rows([name], nulls="skip")
+        files = Files((data,), format=how.get("format"), dialect=_dialect(how), encoding=how.get("encoding"))
+        read = files.rows([name], nulls="skip")
         values = [str(value) for batch in islice(iter(read), 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
         rows.append((name, ", ".join(value if len(value) <= 30 else f"{value[:27]}..." for value in values)))
     note("the first values, on this terminal only; nothing is published")
@@ -169,7 +238,7 @@ def _tell(question: str, words: dict[str, Any], delta: float) -> None:
         note(line)
 
 
-def _report(data: str, question: str, words: dict[str, Any], delta: float, people: int) -> str:
+def _report(data: str, how: dict[str, str], question: str, words: dict[str, Any], delta: float, people: int) -> str:
     import json
 
     def value(said: Any) -> str:
@@ -196,6 +265,7 @@ def _report(data: str, question: str, words: dict[str, Any], delta: float, peopl
         "",
         "[data]",
         f"files = {value(data)}",
+        *(f"{name} = {value(said)}" for name, said in how.items()),
         "",
         "[[questions]]",
         f"title = {value(_ASKED[question].capitalize())}",

@@ -341,6 +341,7 @@ INPUT_FORMAT = option(
     "Format: csv, tsv, jsonl, text, combined, common (web server logs), parquet, arrow or baskets; by default "
     "found from the file. Live input cannot be parquet or arrow.",
 )
+DELIMITER = option("--delimiter", "csv and tsv: separator of cells: one character, 'tab' or 'space'.")
 CELLS = (
     flag(
         "--no-header header",
@@ -348,7 +349,7 @@ CELLS = (
         flag_value=False,
         default=True,
     ),
-    option("--delimiter", "csv and tsv: separator of cells: one character, 'tab' or 'space'."),
+    DELIMITER,
     option("--quote", "csv and tsv: quote around cells: one character, or 'none'; a double quote by default."),
 )
 ENCODING = option("--encoding", "Text encoding: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME")

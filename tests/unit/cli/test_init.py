@@ -100,6 +100,54 @@ def test_a_file_without_columns(tmp_path):
     assert "has no column names" in done.stderr
 
 
+LOG = '10.0.0.{} - - [0{}/Nov/2026:10:00:00 +0000] "GET /p HTTP/1.1" 200 5 "-" "agent"\n'
+TOP = ("--question", "top", "--user", "ip", "--people", 200, "--time", "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column", "reading"),
+    [
+        (
+            "access.log",
+            "".join(LOG.format(n % 250, 1 + n % 5) for n in range(2000)),
+            "path",
+            "--input-format combined ",
+        ),
+        ("short.log", LOG.format(1, 1).replace(' "-" "agent"', "") * 500, "path", "--input-format common "),
+        ("semi.csv", "ip;a page\n" + "".join(f"{n};x\n" for n in range(500)), "a page", "--delimiter ';' "),
+        ("tabs.csv", "ip\ta page\n" + "".join(f"{n}\tx\n" for n in range(500)), "a page", "--delimiter tab "),
+        ("rows.jsonl", "".join(f'{{"ip": "{n}", "at": {{"page": "x"}}}}\n' for n in range(500)), "at.page", ""),
+        ("gap.csv", "ip,,page\n" + "".join(f"{n},,x\n" for n in range(500)), "page", ""),
+    ],
+)
+def test_it_finds_out_how_a_file_is_written(tmp_path, name, text, column, reading):
+    path, place = tmp_path / name, tmp_path / "first.toml"
+    path.write_text(text)
+    done = init(path, *TOP, "--column", column)
+    assert done.returncode == 0, done.stderr
+    told = f"discreet top {path} {reading}--column {shlex.quote(column)} --user ip --epsilon 1 --delta 1e-05\n"
+    assert done.stdout == told
+    assert run_here(*shlex.split(done.stdout)[1:]).returncode == 0
+    assert init(path, *TOP, "--column", column, "-o", place).returncode == 0
+    assert run_here("report", place).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty, or does not begin with a line of text"),
+        ("\n\n", "is empty, or does not begin with a line of text"),
+        ("{ not json\n", "is not JSON lines: its first line is not a whole object"),
+    ],
+)
+def test_a_file_that_says_nothing(tmp_path, text, says):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    done = init(path, *TOP)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert says in done.stderr
+
+
 def test_it_asks_at_a_terminal(table, command, spawn):
     """The answers of a person who takes what is suggested, but for the question and the column."""
     ours, theirs = pty.openpty()
