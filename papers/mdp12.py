@@ -11,12 +11,13 @@ from shared import Figure, aol, settings
 
 chosen = settings(__doc__)
 columns = columns_of(aol(chosen))
-steps, epochs, width = columns.shape[1], 128, 8
-figure = Figure("mdp12", f"[MDP] Figure 12: {PARTIES} parties, names out of 49^6, {steps:,} steps, ε = 4", chosen)
+steps, epochs, width, runs = columns.shape[1], 128, 8, chosen.choose(5, 1)
+title = f"[MDP] Figure 12: {PARTIES} parties, names out of 49^6, {steps:,} steps, ε = 4, {runs} run{'s'[: runs - 1]}"
+figure = Figure("mdp12", title, chosen)
 panels = {name: figure.panel(name, "step", name) for name in ("recall", "precision", "error")}
 times = [steps * i // 6 for i in chosen.choose(range(1, 7), (1, 3, 6))]
 rows: dict[tuple[str, int], list[dict[str, float]]] = {}
-for run in range(chosen.choose(5, 1)):
+for run in range(runs):
     heard = {"ours": named(columns, epochs, width, run), "ours, no samples": named(columns, epochs, width, run, 0)}
     heard["PDCH"] = NamedPdch(columns, epochs, width, run)
     for time in times:

@@ -3,7 +3,9 @@
 The paper says: noise and sampling are repeated log(1/β)/2 times with a part of epsilon each, and the median of the
 estimates errs by more than its bound with probability β only. That bound grows with the repetitions, as each has so
 many times the noise. At one budget errors are smallest, also in the tail, and messages shortest without any; sampling
-r times less does not make up for it. `Separation` has none.
+r times less does not make up for it. `Separation` has none: the noises of k parties add up to few standard deviations
+by themselves (Bernstein: sqrt(log(1/β)) of them, where repetitions grow each by log(1/β)), and a median has every
+aggregator keep r sums in place of one. The paper needs it because its proof bounds one sum by Chebyshev's inequality.
 """
 
 import numpy as np

@@ -88,9 +88,11 @@ class Panel:
     rows: list[tuple[str, float, float, float, float]] = field(default_factory=list)
 
     def add(self, method: str, x: float, values: float | Iterable[float]) -> None:
-        """The values of all runs at x."""
-        runs = np.atleast_1d(np.asarray(list(values) if isinstance(values, Iterable) else values, float))
-        runs = runs[~np.isnan(runs)]
+        """The values of all runs at x. Where most runs have none (nothing was found), neither has the curve."""
+        given = np.atleast_1d(np.asarray(list(values) if isinstance(values, Iterable) else values, float))
+        runs = given[~np.isnan(given)]
+        if 2 * len(runs) < len(given):
+            return
         if np.isinf(runs).any():  # so is the mean
             self.rows.append((method, x, math.inf, float(runs.min()), math.inf))
         elif len(runs):
