@@ -176,13 +176,12 @@ def publish_answer(
 
     if paying.ledger is not None and paying.given_id is None:
         paying.given_id = charge_id_of(question, data, budget)
-    publish(
-        place,
-        paying,
-        budget,
-        lambda over: answer(question, data, budget, Payer(paying.payer, paying.charge_id, when_read=over)),
-        lambda release: [*remarks(release, question), *data.remarks],
-    )
+
+    def draw(reading_is_over: Callable[[], None]) -> Any:
+        data.when_read.append(reading_is_over)
+        return answer(question, data, budget, Payer(paying.payer, paying.charge_id))
+
+    publish(place, paying, budget, draw, lambda release: [*remarks(release, question), *data.remarks])
 
 
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path | None) -> None:

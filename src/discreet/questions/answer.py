@@ -53,8 +53,8 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         payer.check(budget, cost if test is None else None, way.hides or way.unit, question.period)
     found = way.count()
     try:
-        data.when_read()
-        payer.when_read()
+        while data.when_read:
+            data.when_read.pop()()
         if test is not None:
             test.check(data, payer, way, described, question.period)
 

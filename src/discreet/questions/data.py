@@ -32,6 +32,7 @@ class Data:
         counts_bad_rows: Whether it is known which rows of the events could not be read.
         kept: What an answer must not overwrite.
         watch: Called with the rows that are going to be read; what it returns is called when they are.
+        when_read: What is called once all is read and nothing is charged yet, the last first.
     """
 
     opened: Callable[[], Events]
@@ -44,7 +45,7 @@ class Data:
     counts_bad_rows: bool = False
     kept: Callable[[], Sequence[str]] = lambda: ()
     watch: Callable[[Rows], Callable[[], None]] = lambda rows: lambda: None
-    _watched: list[Callable[[], None]] = field(default_factory=list, init=False)
+    when_read: list[Callable[[], None]] = field(default_factory=list, init=False)
     _read: list[Rows] = field(default_factory=list, init=False)
 
     @cached_property
@@ -80,7 +81,7 @@ class Data:
             self._read.append(found)
             if question.user is not None:
                 found.mark_people()
-        self._watched.append(self.watch(found))
+        self.when_read.append(self.watch(found))
         return found
 
     def read_anew(self) -> None:
@@ -91,11 +92,6 @@ class Data:
         """Of the rows that a question has read, see `Rows.bad_and_good`. NOT PRIVATE."""
         (rows,) = self._read  # a row that is read twice would count twice
         return rows.bad_and_good(people)
-
-    def when_read(self) -> None:
-        """All is read: the operator hears what was left out."""
-        while self._watched:
-            self._watched.pop()()
 
     def refuse_strict(self, question: Question) -> None:
         """Refuse that bad rows are errors where whatever counts leaves them out."""

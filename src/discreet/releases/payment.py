@@ -99,7 +99,6 @@ class Payer:
         charge_id: Names the charge. Repeating it returns what is stored under it; None makes a new one.
         source: For tests and audits only: an answer from a seeded source is NOT private.
         request: What else the charge id stands for, in public words.
-        when_read: Called when all is read, and nothing is charged yet.
         time: When it was asked. Reading comes later, and how long it takes depends on the data.
     """
 
@@ -107,7 +106,6 @@ class Payer:
     charge_id: str | None = None
     source: RandomSource | None = None
     request: str | None = None
-    when_read: Callable[[], None] = lambda: None
     time: str = field(default_factory=now)
 
     def __post_init__(self) -> None:
