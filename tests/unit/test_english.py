@@ -157,9 +157,30 @@ def test_pages_are_wrapped_and_have_no_foreign_phrases():
     assert not foreign
 
 
+@pytest.mark.parametrize(
+    "page",
+    [str(page.relative_to(ROOT)) for page in pages() if page.parent.name not in ("adr", "api")],
+)
+def test_a_page_begins_with_what_it_is_for(page):
+    """Its first paragraph says what the reader can do after it; the two front pages say what discreet is."""
+    first = prose((ROOT / page).read_text())[0]
+    front = page in ("README.md", "docs/index.md")
+    assert front or re.search(r"\bAfter this page\b|^Look up here\b", first), first
+
+
 def test_the_site_has_four_shelves():
     text = (ROOT / "docs/index.md").read_text()
     assert tuple(re.findall(r"^:caption: (.*)$", text, flags=re.MULTILINE)) == SHELVES
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("median", "quantiles --quantile 0.5"), ("Average", "mean"), ("uniques", "distinct"), ("serve", "service run")],
+)
+def test_another_word_for_a_command_leads_to_it(given, meant):
+    with pytest.raises(click.UsageError, match=f"no command named '{given}'; did you mean '{meant}'"):
+        app.get_command(click.Context(app), given)
+    assert app.get_command(click.Context(app), meant.split()[0]) is not None
 
 
 @pytest.mark.parametrize("given", ["topp", "TOP", "quantile", "ledgr"])

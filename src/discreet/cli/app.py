@@ -58,6 +58,23 @@ OLD_OPTIONS = {
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
+_OTHER_WORDS = {
+    "median": "quantiles --quantile 0.5",
+    "percentile": "quantiles",
+    "average": "mean",
+    "avg": "mean",
+    "total": "sum",
+    "unique": "distinct",
+    "uniq": "distinct",
+    "frequent": "top",
+    "heavy-hitter": "top",
+    "serve": "service run",
+    "budget": "ledger show",
+    "grant": "ledger grant",
+}
+"""What people may call a command."""
+
+
 class _Commands(click.Group):
     """Commands that are loaded when they are asked for: each is the object of its module's name."""
 
@@ -80,7 +97,9 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            raise click.UsageError(f"no command named {cmd_name!r}{nearest(cmd_name, _COMMANDS)}", ctx)
+            meant = _OTHER_WORDS.get(cmd_name.lower().rstrip("s"))
+            hint = nearest(cmd_name, _COMMANDS) if meant is None else f"; did you mean '{meant}'?"
+            raise click.UsageError(f"no command named {cmd_name!r}{hint}", ctx)
         if cmd_name in _WITHOUT_MATRICES:
             # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
