@@ -118,3 +118,25 @@ def test_lists_of_people_are_counted_by_what_publishes_more(most):
     summary = prepare_rows(True, *given, "auto", length=10**6).mechanism.empty_summary(100)
     assert isinstance(summary, dc.UserMisraGries) == (sketch < offset)
     assert (sketch < offset) == (most > 8)
+
+
+def test_a_total_hides_all_lists_that_a_mechanism_allows():
+    unit, budget = dc.User(3), dc.Budget(2.0, 1e-6)
+    scales = []
+    for parts in (1, 2):
+        made = dc.central.UserSketch(budget, 64, unit, parts_per_user=parts)
+        given = {"mechanism": made, "unit": unit, "total_share": 0.5, "source": seeded_source(1)}
+        scales.append(dc.top_k([["a", "b"]] * 50, 5, budget, grouped=True, **given).total_noise.scale)
+    assert scales == [3, 6]
+
+
+def test_a_mechanism_that_refuses_its_summary_is_not_charged(tmp_path):
+    class Refusing(dc.central.Offset):
+        def check(self, summary):
+            raise dc.IncompatibleSummaryError("not this one")
+
+    budget, ledger = dc.Budget(1.0, 1e-6), dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("rows", dc.Budget(4.0, 1e-5))
+    with pytest.raises(dc.IncompatibleSummaryError, match="not this one"):
+        dc.top_k(["a"] * 50, 5, budget, mechanism=Refusing(budget, 64), ledger=ledger.account("rows"))
+    assert ledger.account("rows").statement().charges == 0

@@ -312,7 +312,9 @@ def prepare_rows(
         kind = _in_shards(kind, mechanism, unit, workers)
     if made is not None:
         _check_made(made, budget, unit)
-    rest, total_noise = (budget, None) if total_share is None else split_off_total(budget, total_share, unit)
+    rest, total_noise = budget, None
+    if total_share is not None:
+        rest, total_noise = split_off_total(budget, total_share, unit, getattr(made, "parts_per_user", 1))
     if made is not None:
         if made.budget != rest:
             made = dataclasses.replace(made, budget=rest)  # type: ignore[type-var]

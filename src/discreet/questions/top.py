@@ -295,6 +295,7 @@ class Top(Question):
             memory=self.memory,
         )  # fmt: skip
         summary = prepared.mechanism.empty_summary(rows.max_key_bytes)
+        prepared.mechanism.check(summary)
 
         def count() -> Any:
             rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
