@@ -1,15 +1,18 @@
 """How time and memory of every question grow with rows and with people, as a table and as a picture.
 
     python benchmarks/growth.py [--rows 1000000 10000000] [--people 10000 1000000] [--out docs/images/growth.svg]
+    python benchmarks/growth.py --keep figures.json ...      # measures what is not in the file yet, and adds it
 
 Whole commands (`questions.py`), skewed items; the smallest of --rounds runs. With rows there are 100,000 people, with
 people --fixed rows, and no more people than rows. The last column is the exponent of the growth between the last two
-sizes, what a file of 1,000 rows takes left out: 1 is linear.
+sizes, what a file of 1,000 rows takes left out: 1 is linear. From 50 million rows on what takes longest is left out
+(`SHORTER`), and there is one round.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import tempfile
@@ -19,16 +22,23 @@ import questions
 from turns import Cost, machine, run
 
 PEOPLE = 100_000
+LARGE = 50_000_000
+SHORTER = ("where, csv", "people, csv", "people by day", "values of people")
 
 
-def costs(rows: int, people: int, rounds: int, only: str) -> dict[str, Cost]:
+def costs(rows: int, people: int, rounds: int, only: str, keep: str) -> dict[str, Cost]:
     """What every question costs of so many rows and people."""
-    found = {}
+    kept = json.loads(Path(keep).read_text()) if keep and Path(keep).exists() else {}
+    found = {name: Cost(*figures) for name, figures in kept.get(f"{rows} {people}", {}).items()}
+    large = rows >= LARGE
+    besides = {*found, *(SHORTER if large else ())}
     with tempfile.TemporaryDirectory() as folder:
-        made = questions.commands(Path(folder), rows, "skewed", os.cpu_count() or 1, only, people)
+        made = questions.commands(Path(folder), rows, "skewed", os.cpu_count() or 1, only, people, besides)
         for each, ours, _ in made:
-            runs = [run(ours) for _ in range(rounds)]
+            runs = [run(ours) for _ in range(1 if large else rounds)]
             found[each.what] = Cost(*(min(figures) for figures in zip(*runs, strict=True)))
+            if keep:
+                Path(keep).write_text(json.dumps({**kept, f"{rows} {people}": found}))
     return found
 
 
@@ -36,11 +46,12 @@ def show(what: str, sizes: list[int], found: list[dict[str, Cost]], least: dict[
     """A table: seconds, MiB, and how fast they grow."""
     print(f"\n{what:24}" + "".join(f"{size:>20,}" for size in sizes) + f"{'grows as n^':>14}")
     for name in found[0]:
-        line = "".join(f"{cost[name].cpu:>10.2f} s {cost[name].mebibytes:>6.0f} M" for cost in found)
-        exponent = ""
-        if len(sizes) > 1:
-            before, after = (max(cost[name].cpu - least[name].cpu, 0.01) for cost in found[-2:])
-            exponent = f"{math.log(after / before) / math.log(sizes[-1] / sizes[-2]):.2f}"
+        there = [(size, cost[name]) for size, cost in zip(sizes, found, strict=True) if name in cost]
+        line = "".join(f"{cost.cpu:>10.2f} s {cost.mebibytes:>6.0f} M" for _, cost in there)
+        line, exponent = f"{line:{20 * len(sizes)}}", ""
+        if len(there) > 1:
+            before, after = (max(cost.cpu - least[name].cpu, 0.01) for _, cost in there[-2:])
+            exponent = f"{math.log(after / before) / math.log(there[-1][0] / there[-2][0]):.2f}"
         print(f"{name:24}{line}{exponent:>14}", flush=True)
 
 
@@ -57,7 +68,9 @@ def draw(parts: list[tuple[str, list[int], list[dict[str, Cost]]]], path: str) -
             panel = axes[place][at]
             panel.set_prop_cycle(color=pyplot.get_cmap("tab20").colors)  # as many as there are questions
             for question in found[0]:
-                panel.loglog(sizes, [getattr(cost[question], name) for cost in found], marker="o", label=question)
+                there = [(size, cost[question]) for size, cost in zip(sizes, found, strict=True) if question in cost]
+                values = [getattr(cost, name) for _, cost in there]
+                panel.loglog([size for size, _ in there], values, marker="o", label=question)
             panel.set(xlabel=what, ylabel=unit)
             panel.grid(True, alpha=0.3)
     named = axes[0][0].get_legend_handles_labels()
@@ -73,12 +86,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", default="", help="the questions with these words")
     parser.add_argument("--out", default="", help="a picture, in SVG")
+    parser.add_argument("--keep", default="", help="a file of figures, which are not measured again")
     given = parser.parse_args()
     print(machine())
-    least, parts = costs(1000, 100, 2, given.only), []
+    least, parts = costs(1000, 100, 2, given.only, given.keep), []
     for what, sizes in (("rows", given.rows), ("people", given.people)):
         of = [(size, PEOPLE) if what == "rows" else (given.fixed, size) for size in sizes]
-        found = [costs(rows, min(people, rows), given.rounds, given.only) for rows, people in of]
+        found = [costs(rows, min(people, rows), given.rounds, given.only, given.keep) for rows, people in of]
         if found:
             show(what, sizes, found, least)
             parts.append((what, sizes, found))

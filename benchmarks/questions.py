@@ -7,7 +7,7 @@ codes, whole numbers and fractions. A question reads the columns that it names, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from turns import DISCREET
 BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--quiet", "--format", "json"]
 SHAPES = ("skewed", "flat", "few items", "long items")
 PEOPLE = 500_000
+PART = 10_000_000  # rows that are in memory while a log is written
 COUNTRIES = ["US", "DE", "FR", "GB", "IN", "BR", "JP", "CN", "IT", "ES", "NL", "PL", "SE", "CH", "AT"]
 DUCKDB = """
 import sys, duckdb
@@ -135,21 +136,21 @@ def ranks(shape: str, rows: int, distinct: int, seed: int = 1) -> np.ndarray:
     return np.minimum(np.searchsorted(cumulative, random.random(rows) * cumulative[-1]), distinct - 1)
 
 
-def items(shape: str, rows: int) -> pa.Array:
+def items(shape: str, rows: int, seed: int = 1) -> pa.Array:
     """Made-up items: how often each occurs, how many there are, how long they are."""
     distinct = 1000 if shape == "few items" else 1_000_000
     path = "a/long/path/with/many/parts/" * 6 if shape == "long items" else ""
     names = pa.array([f"https://example.org/{path}{number:07d}" for number in range(distinct)])
-    return _named(ranks(shape, rows, distinct), names)
+    return _named(ranks(shape, rows, distinct, seed), names)
 
 
 def _named(codes: np.ndarray, names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names).cast(pa.string())
 
 
-def log(shape: str, rows: int, people: int = PEOPLE) -> pa.Table:
-    """The log, in the order of its times."""
-    random = np.random.default_rng(2)
+def log(shape: str, rows: int, people: int = PEOPLE, part: int = 0) -> pa.Table:
+    """The log, or another part of a longer one, in the order of its times."""
+    random = np.random.default_rng(2 + 10 * part)
     distinct = 1000 if shape == "few items" else 1_000_000
     visitors = (random.pareto(1.2, rows) * people / 25).astype(np.int64) % people
     start = np.datetime64("2026-10-01T00:00:00")
@@ -157,31 +158,46 @@ def log(shape: str, rows: int, people: int = PEOPLE) -> pa.Table:
         {
             "time": start + np.sort(random.integers(0, 31 * 86400, rows)).astype("timedelta64[s]"),
             "visitor": _named(visitors, pa.array([f"visitor-{visitor:08d}" for visitor in range(people)])),
-            "item": items(shape, rows),
+            "item": items(shape, rows, 1 + 10 * part),
             "country": _named(np.minimum(random.zipf(1.5, rows), len(COUNTRIES)) - 1, pa.array(COUNTRIES)),
             "status": random.choice(np.array([200, 404, 301], np.int32), rows, p=[0.9, 0.06, 0.04]),
-            "number": ranks(shape, rows, distinct, 3),
+            "number": ranks(shape, rows, distinct, 3 + 10 * part),
             "amount": random.lognormal(3, 1.2, rows),
         }
     )
 
 
+def write(folder: Path, endings: set[str], shape: str, rows: int, people: int) -> None:
+    """The log in files with these endings, a part at a time: what is in memory does not grow with the rows."""
+    writers: dict[str, pa.csv.CSVWriter | pa.parquet.ParquetWriter] = {}
+    for part, first in enumerate(range(0, rows, PART)):
+        table = log(shape, min(PART, rows - first), people, part)
+        for ending in endings:
+            if ending not in writers and ending == "csv":
+                writers[ending] = pa.csv.CSVWriter(folder / "log.csv", table.schema)
+            elif ending not in writers:
+                compression = "zstd" if "zstd" in ending else "snappy"
+                writers[ending] = pa.parquet.ParquetWriter(
+                    folder / f"log.{ending}", table.schema, compression=compression
+                )
+            writers[ending].write(table)
+    for writer in writers.values():
+        writer.close()
+
+
 def commands(
-    folder: Path, rows: int, shape: str, cores: int, only: str = "", people: int = PEOPLE
+    folder: Path, rows: int, shape: str, cores: int, only: str = "", people: int = PEOPLE, besides: Container[str] = ()
 ) -> Iterator[tuple[Compared, list[str], list[str]]]:
-    """Every question with the command that answers it, and DuckDB's; `only` those with these words."""
+    """Every question with the command that answers it, and DuckDB's; `only` those with these words, and not these."""
     chosen = [each for each in QUESTIONS if only in f"{each.what}, {shape}" and each.differs_with(shape)]
+    chosen = [each for each in chosen if each.what not in besides]
     if not chosen:
         return
-    table, universe = log(shape, rows // 4 if shape == "long items" else rows, people), folder / "countries.txt"
+    universe = folder / "countries.txt"
     universe.write_text("\n".join(COUNTRIES) + "\n")
+    write(folder, {each.ending for each in chosen}, shape, rows // 4 if shape == "long items" else rows, people)
     for each in chosen:
         path = folder / f"log.{each.ending}"
-        if not path.exists():
-            if each.ending == "csv":
-                pa.csv.write_csv(table, path)
-            else:
-                pa.parquet.write_table(table, path, compression="zstd" if "zstd" in each.ending else "snappy")
         words = [word.format(universe=universe) for word in each.words]
         theirs = [sys.executable, "-c", DUCKDB, str(cores), each.exact.format(file=path)]
         yield each, [DISCREET, words[0], str(path), *words[1:], *BUDGET], theirs

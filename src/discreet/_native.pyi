@@ -812,7 +812,8 @@ class SpaceSaving:
     @property
     def max_key_bytes(self) -> int: ...
 
-def seal_state(family: int, version: int, payload: bytes) -> bytes: ...
+def seal_state(family: int, version: int, parts: Sequence[object]) -> bytes:
+    """The state with the bytes of these parts, one after the other."""
 
 def open_state(data: bytes) -> tuple[int, int, bytes]:
     """The family, version and payload of a state; raises CorruptStateError."""

@@ -40,8 +40,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)  # of errors in writing: there may be roo
 _POLL_SECONDS = 0.02
 
 
-def seal_state(family: int, version: int, payload: bytes) -> bytes:
-    """Wrap a payload with magic, family (100 and up), version and checksum."""
+def seal_state(family: int, version: int, *payload: Any) -> bytes:
+    """Wrap a payload, in one or several buffers, with magic, family (100 and up), version and checksum."""
     from discreet import _native
 
     return _native.seal_state(family, version, payload)

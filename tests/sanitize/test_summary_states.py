@@ -157,10 +157,10 @@ print("done")
 
 
 def test_envelope_of_python_states():
-    state = _native.seal_state(100, 3, b"payload")
+    state = _native.seal_state(100, 3, [b"payload"])
     assert _native.open_state(state) == (100, 3, b"payload")
     with pytest.raises(dc.ParameterError, match="below 100"):
-        _native.seal_state(99, 1, b"")
+        _native.seal_state(99, 1, [b""])
     for cls in {type(case.make()) for case in SUMMARIES.values()}:
         with pytest.raises(dc.CorruptStateError, match="another class"):
             cls.from_bytes(state)

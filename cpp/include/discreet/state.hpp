@@ -78,16 +78,20 @@ class StateWriter {
   const std::string& payload() const { return out_; }
 
   std::string seal(uint16_t family, uint16_t version, KeyKind kind) const {
+    return head_of(family, version, kind, hash_, out_) + out_;
+  }
+  // The header of a payload.
+  static std::string head_of(uint16_t family, uint16_t version, KeyKind kind, uint8_t hash, std::string_view payload) {
     StateWriter head;
     head.bytes(kMagic, 8);
     head.u16(family);
     head.u16(version);
     head.u8(static_cast<uint8_t>(kind));
-    head.u8(hash_);
+    head.u8(hash);
     head.bytes("\0\0", 2);
-    head.u64(out_.size());
-    head.u64(checksum(head.out_, out_));
-    return head.out_ + out_;
+    head.u64(payload.size());
+    head.u64(checksum(head.out_, payload));
+    return head.out_;
   }
 
  private:

@@ -18,6 +18,7 @@ Integers = npt.NDArray[np.int64]
 
 
 VERSION = 1  # of all states below
+_AT_ONCE = 1 << 12
 
 
 class State(NamedTuple):
@@ -35,11 +36,26 @@ def save_state(family: int, state: State) -> bytes:
         "arrays": {name: list(array.shape) for name, array in state.arrays.items()},
         "blobs": {name: len(blob) for name, blob in state.blobs.items()},
     }
-    text = json.dumps(described, separators=(",", ":"), allow_nan=False).encode()
-    parts = [struct.pack("<Q", len(text)), text]
-    parts += [np.ascontiguousarray(array, "<i8").tobytes() for array in state.arrays.values()]
-    parts += state.blobs.values()
-    return seal_state(family, VERSION, b"".join(parts))
+    text = as_json(described).encode()
+    arrays = (np.ascontiguousarray(array, "<i8") for array in state.arrays.values())
+    return seal_state(family, VERSION, struct.pack("<Q", len(text)), text, *arrays, *state.blobs.values())
+
+
+def as_json(value: Any) -> str:
+    """The same as `json.dumps`, a few thousand items of a list at a time: other threads may run in between.
+
+    A service answers while it saves a state with a million items, and one call of `json` would keep it from that.
+    """
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return "{" + ",".join(f"{_dumps(key)}:{as_json(each)}" for key, each in value.items()) + "}"
+    if not isinstance(value, list) or len(value) <= _AT_ONCE:
+        return _dumps(value)
+    parts = (_dumps(value[start : start + _AT_ONCE])[1:-1] for start in range(0, len(value), _AT_ONCE))
+    return "[" + ",".join(parts) + "]"
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def load_state(data: bytes, family: int) -> State:

@@ -266,7 +266,7 @@ def test_damaged_states():
         with pytest.raises(dc.CorruptStateError):
             dc.continual.Counter.from_bytes(bytes(broken))
     with pytest.raises(dc.CorruptStateError):
-        dc.continual.Counter.from_bytes(_native.seal_state(140, 1, b"\x05\0\0\0\0\0\0\0[1,2]"))
+        dc.continual.Counter.from_bytes(_native.seal_state(140, 1, [b"\x05\0\0\0\0\0\0\0[1,2]"]))
     with pytest.raises(dc.CorruptStateError):
         dc.continual.Counter.from_bytes(b"")
 
