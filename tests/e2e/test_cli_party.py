@@ -125,7 +125,7 @@ def test_a_state_goes_on(party, places):
     )
     assert [(row["file"], row["reason"]) for row in lost["messages"]["rejected"]] == [("lost.msg", "file")]
     assert lost["parties"] == 1200
-    assert "1200 parties" in at_once
+    assert "1,200 parties" in at_once
 
 
 def test_messages_of_more_than_is_taken_are_left_out(party, places):
@@ -459,7 +459,7 @@ def test_a_shuffled_round(party, tmp_path, monkeypatch):
         party("aggregate", "sent/0", *ask)
     found = json.loads(party("aggregate", "sent", *ask, "--format", "json"))
     assert (found["parties"], found["shown"], found["messages"]["accepted"]) == (25, 20, 24)
-    assert "20 reports are shown" in party("aggregate", *ask)
+    assert "Shown: 20 reports" in party("aggregate", *ask)
     assert any("shuffled in batches of 20" in text for text in found["guarantee"]["assumptions"])
 
 

@@ -19,6 +19,7 @@ from discreet.events.items import (
     arrow_chunks,
     is_arrow,
     item_of,
+    item_of_bytes,
     prepare_column,
     skip_nulls,
     values_of,
@@ -201,7 +202,7 @@ class Universe:
                 return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
             except pa.ArrowInvalid:
                 pass  # int64 and uint64, and a number that only one of them has
-        return np.array([self.place(item) for item in array.to_pylist()], np.int64)
+        return np.array([self.place(item) for item in _plain_items(array)], np.int64)
 
     @cached_property
     def _places(self) -> dict[Item, int]:
@@ -318,6 +319,20 @@ def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
         )
     if len(set(items)) != len(items):
         raise ParameterError("a universe lists an item twice; remove the duplicate")
+    return items
+
+
+def _plain_items(array: pa.Array) -> list[Any]:
+    """The items of a column; None for a text that is not UTF-8, which no universe has."""
+    import pyarrow as pa
+
+    try:
+        items: list[Any] = array.to_pylist()
+    except UnicodeDecodeError:
+        from discreet.events.columns import without_views
+
+        texts = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        items = [item_of_bytes(text) for text in without_views(texts).cast(pa.large_binary()).to_pylist()]
     return items
 
 
