@@ -4,9 +4,9 @@
     python benchmarks/growth.py --keep figures.json ...      # measures what is not in the file yet, and adds it
 
 Whole commands (`questions.py`), skewed items; the smallest of --rounds runs. With rows there are 100,000 people, with
-people --fixed rows, and no more people than rows. The last column is the exponent of the growth between the last two
-sizes, what a file of 1,000 rows takes left out: 1 is linear. From 50 million rows on what takes longest is left out
-(`SHORTER`), and there is one round.
+people --fixed rows, and no more people than rows; there the questions that name people are asked. The last column is
+the exponent of the growth between the last two sizes, what a file of 1,000 rows takes left out: 1 is linear. From 50
+million rows on what takes longest is left out (`SHORTER`), and there is one round.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import questions
@@ -26,12 +27,15 @@ LARGE = 50_000_000
 SHORTER = ("where, csv", "people, csv", "people by day", "values of people")
 
 
-def costs(rows: int, people: int, rounds: int, only: str, keep: str) -> dict[str, Cost]:
-    """What every question costs of so many rows and people."""
+OF_ROWS = [each.what for each in questions.QUESTIONS if "--user" not in each.words]
+
+
+def costs(rows: int, people: int, rounds: int, only: str, keep: str, leave: Iterable[str] = ()) -> dict[str, Cost]:
+    """What every question but these costs of so many rows and people."""
     kept = json.loads(Path(keep).read_text()) if keep and Path(keep).exists() else {}
     found = {name: Cost(*figures) for name, figures in kept.get(f"{rows} {people}", {}).items()}
     large = rows >= LARGE
-    besides = {*found, *(SHORTER if large else ())}
+    besides = {*found, *leave, *(SHORTER if large else ())}
     with tempfile.TemporaryDirectory() as folder:
         made = questions.commands(Path(folder), rows, "skewed", os.cpu_count() or 1, only, people, besides)
         for each, ours, _ in made:
@@ -39,7 +43,7 @@ def costs(rows: int, people: int, rounds: int, only: str, keep: str) -> dict[str
             found[each.what] = Cost(*(min(figures) for figures in zip(*runs, strict=True)))
             if keep:
                 Path(keep).write_text(json.dumps({**kept, f"{rows} {people}": found}))
-    return found
+    return {each.what: found[each.what] for each in questions.QUESTIONS if each.what in {*found} - {*leave}}
 
 
 def show(what: str, sizes: list[int], found: list[dict[str, Cost]], least: dict[str, Cost]) -> None:
@@ -66,11 +70,13 @@ def draw(parts: list[tuple[str, list[int], list[dict[str, Cost]]]], path: str) -
     for at, (what, sizes, found) in enumerate(parts):
         for place, (name, unit) in enumerate((("cpu", "seconds of CPU"), ("mebibytes", "MiB"))):
             panel = axes[place][at]
-            panel.set_prop_cycle(color=pyplot.get_cmap("tab20").colors)  # as many as there are questions
+            colors = dict(
+                zip((each.what for each in questions.QUESTIONS), pyplot.get_cmap("tab20").colors, strict=False)
+            )
             for question in found[0]:
                 there = [(size, cost[question]) for size, cost in zip(sizes, found, strict=True) if question in cost]
                 values = [getattr(cost, name) for _, cost in there]
-                panel.loglog([size for size, _ in there], values, marker="o", label=question)
+                panel.loglog([size for size, _ in there], values, marker="o", label=question, color=colors[question])
             panel.set(xlabel=what, ylabel=unit)
             panel.grid(True, alpha=0.3)
     named = axes[0][0].get_legend_handles_labels()
@@ -92,7 +98,8 @@ def main() -> None:
     least, parts = costs(1000, 100, 2, given.only, given.keep), []
     for what, sizes in (("rows", given.rows), ("people", given.people)):
         of = [(size, PEOPLE) if what == "rows" else (given.fixed, size) for size in sizes]
-        found = [costs(rows, min(people, rows), given.rounds, given.only, given.keep) for rows, people in of]
+        leave = OF_ROWS if what == "people" else ()
+        found = [costs(rows, min(people, rows), given.rounds, given.only, given.keep, leave) for rows, people in of]
         if found:
             show(what, sizes, found, least)
             parts.append((what, sizes, found))

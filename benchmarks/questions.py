@@ -1,12 +1,19 @@
 """Every question as a whole command, and the SQL of its exact answer: what `table.py` and `growth.py` measure.
 
+    python benchmarks/questions.py [--rows 5000000] [--rounds 3] [--shape skewed] [--only people]
+
+Run by itself it shows the least CPU time of each and of DuckDB, in turns: for a machine that has other work, too.
+
 The data are one made-up log: items in four shapes, people with heavy tails, a month of seconds, few countries and
 codes, whole numbers and fractions. A question reads the columns that it names, as DuckDB does.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
+import tempfile
 from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from turns import DISCREET
+from turns import DISCREET, machine, run
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--quiet", "--format", "json"]
 SHAPES = ("skewed", "flat", "few items", "long items")
@@ -203,3 +210,26 @@ def commands(
         yield each, [DISCREET, words[0], str(path), *words[1:], *BUDGET], theirs
     for path in folder.glob("log.*"):
         path.unlink()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shape", choices=SHAPES, default=SHAPES[0])
+    parser.add_argument("--only", default="", help="the questions with these words")
+    given = parser.parse_args()
+    print(f"{machine()}; {given.rows:,} rows, {given.shape}, best of {given.rounds} in turns")
+    print(f"{'':24}{'ours':>10}{'DuckDB':>10}{'share':>8}{'aim':>6}{'MiB':>12}")
+    with tempfile.TemporaryDirectory() as folder:
+        for each, *both in commands(Path(folder), given.rows, given.shape, os.cpu_count() or 1, given.only):
+            runs = [[run(command) for command in both] for _ in range(given.rounds)]
+            ours, theirs = (min(cost.cpu for cost in one) for one in zip(*runs, strict=True))
+            memory = "/".join(f"{min(cost.mebibytes for cost in one):.0f}" for one in zip(*runs, strict=True))
+            figures = f"{ours:>8.2f} s{theirs:>8.2f} s{ours / theirs:>8.2f}{each.aim:>6.2f}{memory:>12}"
+            print(f"{each.what:24}{figures}", flush=True)
+    print(machine())
+
+
+if __name__ == "__main__":
+    main()
