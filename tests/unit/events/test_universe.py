@@ -146,3 +146,10 @@ def test_the_numbers_beside_a_range_are_outside():
     for outside in (-3, 3):
         with pytest.raises(DataError, match="outside the universe"):
             universe.words(np.array([outside]))
+
+
+@pytest.mark.parametrize("number", [1, 1024, 1025])
+def test_a_text_that_is_not_utf8_is_outside_however_many_rows_there_are(number):
+    column = pa.array([b"a"] * (number - 1) + [b"\xff"], pa.binary()).view(pa.string())
+    with pytest.raises(DataError, match="outside the universe"):
+        Universe.of(["a", "b"]).words(column)
