@@ -173,10 +173,10 @@ class TextBlock {
     nb::capsule owner(own.release(), [](void* p) noexcept { delete static_cast<std::shared_ptr<char>*>(p); });
     return {reinterpret_cast<uint8_t*>(memory_.get()) + filled_, {room_}, owner};
   }
-  // So many bytes were written, the last ones or not: the block has the records that end in it. Without a delimiter these
+  // This many bytes were written, the last ones or not: the block has the records that end in it. Without a delimiter these
   // are lines.
   size_t cut(size_t count, bool last, int delimiter, int quote) {
-    if (count > room_) throw ParameterError("there is no room for so many bytes");
+    if (count > room_) throw ParameterError("the block has no room for this many bytes");
     const CellMarks marks = delimiter ? checked_marks(delimiter, quote) : CellMarks{};
     nb::gil_scoped_release release;
     filled_ += count;
@@ -265,10 +265,10 @@ void bind_blocks(nb::module_& m) {
       .def(nb::init<size_t, const TextBlock*>(), nb::arg("room"), nb::arg("before").none() = nb::none())
       .def("room", &TextBlock::room, "Where its next bytes are to be written.")
       .def("cut", &TextBlock::cut, nb::arg("count"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"),
-           "So many bytes were written, and with last no more will come: how many are after the last record that ends "
+           "This many bytes were written, and with last no more will come: how many are after the last record that ends "
            "there. Without a delimiter (0) records are lines; a quote of 0 is none.")
       .def("__len__", [](const TextBlock& self) { return self.records().size(); })
-      .def("skip", &TextBlock::skip, nb::arg("count"), "Leave out so many bytes at its start.")
+      .def("skip", &TextBlock::skip, nb::arg("count"), "Leave out this many bytes at its start.")
       .def("records", [](const TextBlock& self) { return bytes_of(self.records()); }, "The bytes of its records.")
       .def("waiting", [](const TextBlock& self) { return bytes_of(self.waiting()); }, "The bytes after them.")
       .def(

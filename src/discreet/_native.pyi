@@ -601,13 +601,13 @@ class TextBlock:
 
     def cut(self, count: int, last: bool, delimiter: int, quote: int) -> int:
         """
-        So many bytes were written, and with last no more will come: how many are after the last record that ends there. Without a delimiter (0) records are lines; a quote of 0 is none.
+        This many bytes were written, and with last no more will come: how many are after the last record that ends there. Without a delimiter (0) records are lines; a quote of 0 is none.
         """
 
     def __len__(self) -> int: ...
 
     def skip(self, count: int) -> None:
-        """Leave out so many bytes at its start."""
+        """Leave out this many bytes at its start."""
 
     def records(self) -> bytes:
         """The bytes of its records."""

@@ -31,6 +31,7 @@ __all__ = [
     "ChargeConflictError",
     "CorruptStateError",
     "DataError",
+    "DataWordError",
     "DiscreetError",
     "IncompatibleSummaryError",
     "LedgerBusyError",
@@ -69,23 +70,37 @@ class ParameterError(DiscreetError, ValueError):
     """A parameter is outside what is allowed."""
 
 
-class WordError(ParameterError):
-    """A question is asked in words that do not go together. They stand in braces: "{time} needs {every}"."""
+class _SpelledError(DiscreetError):
+    """An error that names words of a question, which each front end spells in its way.
+
+    They stand in braces, alone or with a value: "{time} needs {every}", "give {nulls=skip}".
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        super().__init__(self.spelled(str))
+        super().__init__(_WORDS.sub(lambda found: found[1] + (f"={found[2]!r}" if found[2] else ""), text))
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
-        """The message with the words as a front end spells them."""
-        return re.sub(r"\{(\w+)\}", lambda found: spelling(found[1]), self.text)
+        """The message with the words as a front end spells them, and a value after its word."""
+        return _WORDS.sub(lambda found: spelling(found[1]) + (f" {found[2]}" if found[2] else ""), self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.text,))
 
 
+_WORDS = re.compile(r"\{(\w+)(?:=(\w+))?\}")
+
+
+class WordError(_SpelledError, ParameterError):
+    """A question is asked in words that do not go together."""
+
+
 class DataError(DiscreetError, ValueError):
     """The input is not something the summary or reader can take."""
+
+
+class DataWordError(_SpelledError, DataError):
+    """The input cannot be taken as it was asked for; another word would do."""
 
 
 class MessageError(DataError):

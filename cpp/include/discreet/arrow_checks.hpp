@@ -135,7 +135,7 @@ inline int64_t integer_width(std::string_view format) {
 
 inline void check_array(const ArrowSchema& schema, const ArrowArray& array, int depth = 0);
 
-// The only child of an array of lists or of a struct with one column, which must have so many elements.
+// The only child of an array of lists or of a struct with one column, which must have this many elements.
 inline void check_child(const ArrowSchema& schema, const ArrowArray& array, int64_t child, int64_t least, int depth) {
   check_array(*schema.children[child], *array.children[child], depth + 1);
   require(array.children[child]->length >= least, "a column has fewer elements than those that refer to it");

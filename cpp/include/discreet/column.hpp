@@ -45,7 +45,7 @@ struct Column {
   const uint8_t* tags = nullptr;          // of mixed columns: a Tag for every element
   bool strip_zeros = false;               // of fixed: NumPy pads byte strings with NUL
   int32_t gap = 0;                        // of offsets32: bytes between two texts, in pages of Parquet their lengths
-  uint32_t checked = 0;                   // unless 0: all elements were found to be items, of at most so many bytes
+  uint32_t checked = 0;                   // unless 0: all elements were found to be items, of at most this many bytes
   std::shared_ptr<Column> dictionary;     // then values/layout describe the indices
   std::shared_ptr<void> owner;            // keeps the buffers alive
   std::optional<Checks> passed;           // checks that were made already: what they leave out is left out

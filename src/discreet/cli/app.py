@@ -167,10 +167,12 @@ def _run() -> int:
         return _interrupted()
     except errors.BudgetExceededError as error:
         return _fail(3, str(error), *(f"  charged: {charge_id}" for charge_id in error.charges))
+    except errors.DataWordError as error:
+        return _fail(4, error.spelled(_option))
     except (errors.DataError, errors.CorruptStateError) as error:
         return _fail(4, str(error))
     except errors.WordError as error:
-        return _fail(2, error.spelled(lambda word: f"--{word.replace('_', '-')}"))
+        return _fail(2, error.spelled(_option))
     except (errors.ParameterError, errors.IncompatibleSummaryError) as error:
         return _fail(2, str(error))
     except errors.TryAgainError as error:
@@ -192,6 +194,11 @@ def _run() -> int:
         return _bug(error)
     finally:
         sys.meta_path.remove(hidden)
+
+
+def _option(word: str) -> str:
+    """A word of a question as an option; how a file is written is not how the answer is."""
+    return "--input-format" if word == "format" else f"--{word.replace('_', '-')}"
 
 
 def _bug(error: Exception) -> int:

@@ -396,7 +396,7 @@ BAD_ROWS = option(
 
 def universe(what: str, more: str = "") -> click.Option:
     """The items that may occur, as `discreet.events.literals.universe_written` reads them."""
-    return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item a line{more}.")
+    return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item per line{more}.")
 
 
 def reading(nulls: str = "error", every_row: bool = False) -> Decorator:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from discreet._later import np, pa
-from discreet.errors import DataError, ParameterError
+from discreet.errors import DataError, DataWordError, ParameterError
 from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
 from discreet.events.times import NOT_A_TIME, pair_keys, whole_seconds
@@ -540,9 +540,7 @@ class Assembler:
     def _found_nulls(self, number: int, source: str, row: Callable[[], int] = lambda: 0) -> None:
         if number and not self._skip_nulls:
             where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
-            raise DataError(
-                f"{source} has rows with no value in the column{where}; pass nulls='skip' to leave them out"
-            )
+            raise DataWordError(f"{source} has rows with no value in the column{where}; skip them with {{nulls=skip}}")
 
     def _left_out(self, good: npt.NDArray[np.bool_], reason: str, users: pa.Array | None = None) -> pa.Array:
         """Which rows stay, where those that are not good are bad; `users` says whose they are."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import _native
 from discreet._later import np, pa
-from discreet.errors import DataError, ParameterError
+from discreet.errors import DataError, DataWordError, ParameterError
 from discreet.events.columns import UNCOMPUTED, all_utf8, choose, filtered, is_utf8
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES
 from discreet.events.times import NOT_A_TIME
@@ -446,8 +446,9 @@ def reader_of(
     if format == "jsonl":
         return JsonLines(wanted, lists, anything)
     if any(each is not None for each in wanted):
-        raise DataError(
-            f"{name} is read as {format}, which has no columns; give its format ('combined' for a web server's log)"
+        raise DataWordError(
+            f"{name} is read as {format}, which has no columns; give its format, such as {{format=combined}} for the "
+            "log of a web server"
         )
     return Baskets() if format == "baskets" else Lines()
 

@@ -151,7 +151,7 @@ class Top(Question):
             "pairs",
         ),
         Refusal(
-            "{pairs} needs {user}, or one list a person (a row has one item)",
+            "{pairs} needs {user}, or one list per person (a row has one item)",
             lambda q: q.grouped is False,
             "pairs",
         ),

@@ -196,7 +196,7 @@ class Pairs {
   uint32_t item(size_t at) const { return static_cast<uint32_t>(pairs_[at]); }
   int64_t entry(size_t at) const { return entry_ == Entry::present ? 1 : std::min(sums_[at], most_); }
 
-  // Calls f(begin, end) for the pairs of every person of one of so many shares.
+  // Calls f(begin, end) for the pairs of every person of one of this many shares.
   template <class F>
   void for_people(size_t share, size_t shares, F&& f) const {
     const auto first_of = [&](size_t i) {  // the part where about i/shares of the rows are over

@@ -81,7 +81,7 @@ class RandomSource {
 
   bool seeded() const { return generator_.has_value() || replay_.has_value(); }
 
-  // To draw about so many words: it decides how much is read from the system at once, and nothing else.
+  // To draw about this many words: it decides how much is read from the system at once, and nothing else.
   Drawing draw(std::size_t words) { return Drawing(*this, words); }
 
   std::uint64_t next() {

@@ -50,7 +50,7 @@ struct MarkBits {
   uint64_t newline, carriage, delimiter, quote;
 };
 
-// Those of so many times 64 bytes; whether one of these is not ASCII.
+// Those of this many times 64 bytes; whether one of these is not ASCII.
 inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* out) {
 #if defined(__SSE2__)
   const __m128i newline = _mm_set1_epi8('\n'), carriage = _mm_set1_epi8('\r');
