@@ -255,7 +255,7 @@ EVERYWHERE = [
     ),
     *in_package(
         "continual",
-        ("_people.py", "rows of nobody count", "rows = np.flatnonzero((people >= 0) & (items >= 0))", "rows = np.flatnonzero(items >= 0)", PEOPLE_OVER_TIME),
+        ("_people.py", "rows of nobody count", "rows = np.flatnonzero((people >= 0) & (items >= 0))\n        rows = rows[room", "rows = np.flatnonzero(items >= 0)\n        rows = rows[room", PEOPLE_OVER_TIME),
         ("_people.py", "a state with more items than allowed is read", "((held >= 0) & (held <= most)).all()", "(held >= 0).all()", PEOPLE_OVER_TIME),
         ("_people.py", "a state with other people is read", "    if header[\"most\"] != most or not", "    if not", PEOPLE_OVER_TIME),
     ),
