@@ -247,7 +247,8 @@ def histogram(
         histogram(table, dc.Budget(1.0), column="country", universe=["de", "fr", "it"])
         histogram(table, dc.Budget.zcdp(0.1), column="country", universe=countries, user="visitor", max_items=2)
 
-    Nothing is held back, so epsilon alone or rho will do (`UniverseHistogram`). Items that are not in the list are left
+    Rows stand in the order of the list, within each group. Nothing is held back, so epsilon alone or rho will do
+    (`UniverseHistogram`). Items that are not in the list are left
     out, also if all of them are of another kind. A column whose type says that (numbers, and a list of text) is
     refused. With `user` counts are of people, a person is hidden with all of their rows, and the noise grows with
     `max_items`: by this factor for epsilon alone, by its root for rho.
