@@ -297,3 +297,12 @@ def test_rows_without_a_value_are_left_out(discreet, tmp_path):
     asked = ["pan", "distinct", tmp_path / "log.csv", "--column", "name", "--epsilon", 1]
     assert discreet(*asked).returncode == 4
     assert discreet(*asked, "--nulls", "skip").returncode == 0
+
+
+def test_vectors_that_cannot_be_read_are_told_once(discreet, ballots, tmp_path):
+    """They count as zeros, and nobody says that they were left out."""
+    (tmp_path / "vectors.csv").write_text("who,x\n" + "a,100\n" * 20 + "b,111,2\n" * 3)
+    done = discreet("pan", "inner-product", tmp_path / "vectors.csv", "--column", "x", "--length", 3, "--epsilon", 40)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("could not be read") == 1
+    assert "3 rows could not be read and count as zeros" in done.stderr

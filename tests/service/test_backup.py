@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,16 @@ def test_by_command(running: Any, tmp_path: Path, ledger_path: Any, discreet: An
     done = discreet("service", "restore", tmp_path / "copy", "--data", tmp_path / "new")
     assert (done.returncode, "--take-over" in done.stderr) == (0, True)
     assert discreet("service", "backup", "--data", tmp_path / "no", "--output", tmp_path / "x").returncode == 2
+
+
+def test_others_cannot_look_into_a_backup(running: Any, tmp_path: Path, ledger_path: Any) -> None:
+    """It holds events that wait, in folders and files of their owner alone, whatever new files may be read by."""
+    running.send("visits", [{}] * 7)
+    mask = os.umask(0)
+    try:
+        backup(running.folder, tmp_path / "copy", ledger_path)
+    finally:
+        os.umask(mask)
+    places = [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
+    assert any(place.suffix == ".spool" for place in places)
+    assert [place for place in places if place.stat().st_mode & 0o077] == []

@@ -188,3 +188,9 @@ def test_events_that_are_added_stay_in_their_order_wherever_calls_end(mixed):
     for state in states:
         assert state.not_private_counts().to_dict() == plain.not_private_counts().to_dict()
         assert state.not_private_offset == plain.not_private_offset
+
+
+def test_a_delta_that_no_cut_can_have_is_refused():
+    """Its share of an event is below the smallest number: no cut is large enough that anything could be said of it."""
+    with pytest.raises(ParameterError, match="delta is too small for epsilon"):
+        discovery_calibration(600.0, 1e-200, 1)

@@ -261,3 +261,17 @@ def test_the_time_is_no_less_than_the_aggregator_was_told():
     aggregator.advance(100)
     assert stream.restore(aggregator.to_bytes()).time == aggregator.time == 100
     assert aggregator.estimate([1]).values.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "protocol", [LOCAL[0], LocalSketch("r", BUDGET, 100), MergedSketch("r", BUDGET, 100)], ids=name_of
+)
+def test_two_liars_move_further_than_one_and_no_further_than_twice_as_far(protocol):
+    aggregator = protocol.aggregator()
+    aggregator.receive_many(
+        protocol.party(number, source=seeded_source(number)).encode([number // 3]) for number in range(9)
+    )
+    one, two = (aggregator.liars(range(6), share=share) for share in (0.1, 0.2))
+    assert (one.count, two.count) == (1, 2)
+    assert (two.too_high > 1.2 * one.too_high).all()
+    assert (two.too_high <= 2.0 * one.too_high + 1e-9).all()

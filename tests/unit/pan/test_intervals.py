@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from discreet.pan.intervals import count_bound, mean_interval, noise_bound
+from discreet.pan.intervals import choose_share, count_bound, mean_interval, noise_bound
 from discreet.releases.error_model import Noise
 
 
@@ -76,3 +76,11 @@ def test_the_noise_uses_its_share_of_what_may_fail(beta):
 
     missed = missed_by(8, 1 - 1e-6, Fraction(20), beta)
     assert 0.4 * beta < missed <= 0.5 * beta * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(("intrusions", "releases"), [(1, 1), (1, 9), (4, 1), (1, 100)])
+def test_the_share_of_the_outputs_is_that_of_the_narrowest_interval(intrusions, releases):
+    """With widths of 1/epsilon for the state and for an output, root for root of how many of each there are."""
+    share = choose_share(2.0, intrusions, releases, lambda state, output: 1.0 / state + 1.0 / output)
+    best = math.sqrt(releases) / (math.sqrt(releases) + math.sqrt(intrusions))
+    assert 2**-0.25 <= float(share) / min(best, 2**-0.5) <= 2**0.25  # the next on the grid

@@ -76,6 +76,22 @@ def test_gaussian_noise_costs_what_one_gaussian_of_the_same_rho_costs():
     assert gaussian < total_cost([Charge(None, rho=0.1)], 1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "rho"), [(1.0, 0.02), (0.3, 0.1), (2.0, 0.005)])
+def test_one_epsilon_beside_gaussian_noise_meets_the_exact_law(epsilon, rho):
+    """The loss is one of +-epsilon more than that of a Gaussian: its delta is a mean of two of a Gaussian."""
+    mu, truth = math.sqrt(2.0 * rho), 1.0 / (1.0 + math.exp(-epsilon))
+
+    def gaussian(at):
+        return stats.norm.cdf(mu / 2.0 - at / mu) - math.exp(at) * stats.norm.cdf(-mu / 2.0 - at / mu)
+
+    def exact(at):
+        return truth * gaussian(at - epsilon) + (1.0 - truth) * gaussian(at + epsilon)
+
+    total = total_cost([Charge(epsilon), Charge(None, rho=rho, noise="gaussian")], 1e-6)
+    assert exact(total) <= 1e-6
+    assert exact(0.99 * total) > 1e-6
+
+
 def test_pure_charges_at_delta_zero_add_up():
     assert total_cost([Charge(0.25)] * 4, 0.0) == 1.0
     assert total_cost([Charge(0.25, 1e-9)], 0.0) == math.inf

@@ -4,7 +4,7 @@ import pytest
 
 import discreet as dc
 from discreet.privacy.ledger import transfer
-from discreet.privacy.ledger.event_log import LogWriter
+from discreet.privacy.ledger.event_log import MOVED_VERSION, LogWriter
 from discreet.privacy.steps import Steps
 
 
@@ -40,6 +40,8 @@ def test_an_account_arrives_as_it_was(old, new):
     state = Steps("stream", 2, "two", "one", old.account("searches").ledger_identity)
     assert transfer.move("searches", old, new) == len(before)
     assert said(new)[:-1] == before
+    # A program that knows nothing of moved accounts refuses both ledgers: to it the old one would be open still.
+    assert [ledger.history("searches")[-1].version for ledger in (old, new)] == [MOVED_VERSION] * 2
     account = new.account("searches")
     after = account.statement()
     assert (after.spent, after.remaining, after.charges) == (statement.spent, statement.remaining, statement.charges)

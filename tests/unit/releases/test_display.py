@@ -261,6 +261,16 @@ def test_html_has_rows_bars_and_the_promise():
     assert "\t" not in page.text
 
 
+def test_html_has_a_line_above_each_group_and_nowhere_else():
+    def lines(release):
+        return ["border-top:1px solid #8886" in row for row in release._repr_html_().split("<tr")[2:]]
+
+    table = pa.table({"day": ["mon"] * 900 + ["tue"] * 900, "item": (["a"] * 600 + ["b"] * 300) * 2})
+    grouped = dc.top_k(table, 2, dc.Budget(8.0, 1e-6), column="item", by="day")
+    assert lines(grouped)[:4] == [True, False, True, False]
+    assert not any(lines(made()))
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=80), unique=True, max_size=5))
 def test_html_of_any_text_is_text(items):

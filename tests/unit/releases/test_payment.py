@@ -1,4 +1,5 @@
 import json
+import math
 import random
 import sys
 
@@ -8,6 +9,7 @@ import discreet as dc
 from discreet.central import Offset
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import seeded_source
+from discreet.releases.number_payload import estimate_of_payload, estimate_payload
 from discreet.releases.payment import Bill, Payer, begin, check_payer, is_stored, pay_and_draw
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -142,3 +144,18 @@ def test_payers_that_cannot_pay_are_refused(account):
     ):
         with pytest.raises(ParameterError):
             check_payer(*arguments)
+
+
+def test_a_stored_number_is_read_as_it_was():
+    """With what is missing in it, which a replay must say, too; and without an upper end where it has none."""
+    promise = dc.count({"a": [1, 2, 3]}, dc.Budget(1.0)).guarantee
+    lacks = dc.Estimate(0.25, 0.1, 0.4, promise)
+    asked = dc.count({"a": [1, 2, 3]}, dc.Budget(1.0)).asked
+    number = dc.Estimate(7, 3, math.inf, promise, asked=asked, left_out=lacks, notes=("one note", "another"))
+    again = estimate_of_payload(estimate_payload(number))
+    assert (again.value, again.lower, again.upper) == (7, 3, math.inf)
+    assert again.left_out is not None
+    assert (again.left_out.value, again.left_out.lower, again.left_out.upper) == (0.25, 0.1, 0.4)
+    assert again.notes == ("one note", "another")
+    assert again.guarantee == promise
+    assert again.asked == asked

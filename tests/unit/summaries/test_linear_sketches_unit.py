@@ -375,3 +375,14 @@ def test_texts_may_fail_by_equal_digests_too(kind: Any) -> None:
     more = 1000 * digest_collision_probability(texts.max_key_bytes)
     assert texts._string_failure() == pytest.approx(float(more), rel=1e-9)
     assert numbers._string_failure() == 0.0
+
+
+def test_an_estimate_of_texts_fails_as_often_as_rows_and_digests_do() -> None:
+    """At a depth where the rows alone would fail less often than two digests are equal."""
+    texts, numbers = dc.CountMin(64, 64, seed=1), dc.CountMin(64, 64, seed=1)
+    texts.update(["a"] * 10**6)
+    numbers.update(np.zeros(10**6, np.int64))
+    more = 10**6 * float(digest_collision_probability(texts.max_key_bytes))
+    assert more > math.exp(-64)
+    assert numbers.failure_probability == math.exp(-64)
+    assert texts.failure_probability == pytest.approx(math.exp(-64) + more, rel=1e-9)

@@ -268,6 +268,7 @@ def test_a_horizon_is_a_number_of_ticks_or_a_time(horizon, ticks):
     ("90m", 3600.0, "90m is not a multiple of 3600 s"),
     ("30d", None, "these ticks are counted in rows, not in time"),
     ("soon", 3600.0, "horizon must be a whole number with"),
+    ("٣", 3600.0, "horizon must be a whole number with"),
     (True, 3600.0, "horizon must be a whole number with"),
     (1.5, 3600.0, "horizon must be a whole number with"),
 ])  # fmt: skip

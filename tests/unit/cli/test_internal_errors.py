@@ -1,0 +1,28 @@
+"""What goes wrong in the program itself: only its kind and its place are shown, since its words might hold items."""
+
+import os
+
+import pytest
+from tests.commands import run_here
+
+
+@pytest.fixture
+def broken(monkeypatch, tmp_path):
+    def fails(*given, **words):
+        raise RuntimeError("a secret item")
+
+    monkeypatch.setattr("discreet.cli.question_commands.publish_answer", fails)
+    (tmp_path / "rows.txt").write_text("a\n" * 300)
+    return ["count", tmp_path / "rows.txt", "--epsilon", 1]
+
+
+def test_the_words_of_an_error_are_not_shown(broken):
+    done = run_here(*broken)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "internal error: RuntimeError at test_internal_errors.py:" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_whoever_asks_for_it_sees_all_of_it(broken):
+    with pytest.raises(RuntimeError, match="a secret item"):
+        run_here(*broken, env={**os.environ, "DISCREET_DEBUG": "1"})
