@@ -305,4 +305,4 @@ def test_vectors_that_cannot_be_read_are_told_once(discreet, ballots, tmp_path):
     done = discreet("pan", "inner-product", tmp_path / "vectors.csv", "--column", "x", "--length", 3, "--epsilon", 40)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("could not be read") == 1
-    assert "3 rows could not be read and count as zeros" in done.stderr
+    assert "3 rows that could not be read as zeros" in done.stderr

@@ -85,3 +85,16 @@ def test_versions_between_the_oldest_and_the_newest_are_read():
         else:
             with pytest.raises(dc.CorruptStateError, match="reads versions 2 to 3"):
                 open_state(sealed, 150, 3, oldest=2)
+
+
+def test_a_state_that_another_file_took_the_place_of_is_not_written(tmp_path):
+    """A copy that was put back meanwhile: what is drawn from here on must not lie beside what is drawn from that."""
+    state, other = tmp_path / "state", tmp_path / "other"
+    with locked(state) as kept:
+        kept.replace(b"first")
+    with locked(state) as kept:
+        other.write_bytes(b"a copy")
+        os.replace(other, state)
+        with pytest.raises(dc.DiscreetError, match="moved or replaced by another process; nothing was written"):
+            kept.replace(b"second")
+    assert state.read_bytes() == b"a copy"

@@ -195,3 +195,11 @@ def test_data_that_is_somewhere_else_is_refused_with_what_to_do():
 
     with pytest.raises(dc.ParameterError, match="join the public table before you pass the data"):
         dc.count(Events(), SURE, lookup=COUNTRIES, on="net")
+
+
+@pytest.mark.parametrize("kind", ["Arrow", "pandas", "polars", "objects"])
+def test_data_without_the_key_are_refused_by_its_name(kind, tmp_path):
+    with pytest.raises(dc.DataError, match=r"no column (named )?'network'"):
+        dc.top_k(
+            DATA[kind](tmp_path), 3, SURE, column="country", lookup={"network": ["a"], "country": ["de"]}, on="network"
+        )

@@ -3,6 +3,7 @@
 import pytest
 
 import discreet as dc
+from discreet import _native
 from discreet.errors import OldStateError
 
 STREAM = dc.multiparty.Stream("s", dc.Budget(1.0), universe=10, epoch_steps=1, horizon=64, columns=4)
@@ -75,3 +76,8 @@ def test_another_ledger_is_refused(account, tmp_path):
         STREAM.restore_party(party.to_bytes())
     assert other.account("rows").spent().epsilon == 0
     STREAM.restore_party(party.to_bytes(), ledger=account).feed([2])
+
+
+def test_a_state_says_what_it_is_a_state_of():
+    """By a number that stays: states that were stored are read by it."""
+    assert _native.open_state(STREAM.party(3).to_bytes())[:2] == (201, 1)
