@@ -1,6 +1,8 @@
 """Several columns of Parquet: texts that native code decodes beside what pyarrow reads, row by row the same."""
 
+import random
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -186,3 +188,23 @@ def test_pieces_outside_of_their_column_are_refused(tmp_path):
     offsets, data = _native.gathered([(coded, 0, 3), (plain, 0, 1)], np.array([True, False, True, True]))
     assert np.frombuffer(offsets, np.int32).tolist() == [0, 9, 18, 32]
     assert data == b"country 0country 2visitor-000000"
+
+
+def test_damaged_pages_are_refused_or_make_as_many_rows(tmp_path):
+    generator = random.Random(7)
+    whole = Path(written(tmp_path / "log.parquet", a_table("few", "many"), write_page_checksum=False)).read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused = 0
+    for number in range(150):
+        broken = bytearray(whole)
+        for _ in range(generator.choice([1, 1, 5])):
+            broken[generator.randrange(4, footer)] ^= 1 << generator.randrange(8)
+        path = tmp_path / f"{number}.parquet"
+        path.write_bytes(broken)
+        try:
+            rows, _ = read(str(path), ("many", "few"))
+        except (DataError, UnicodeDecodeError):  # the latter by `to_pylist`: whether text is UTF-8 is looked at later
+            refused += 1
+        else:
+            assert sum(map(len, rows)) == ROWS
+    assert 0 < refused < 150
