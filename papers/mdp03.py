@@ -2,7 +2,8 @@
 
 The paper says: errors fall with epsilon, and Ours has the lowest. It does not say with how many bytes; here are three
 budgets. Each method has the finest sketch that a party can send within it. OLH has no setting: its reports take 250
-bytes a party of 1,000 items up to epsilon 1, and 1,500 at epsilon 8.
+bytes a party of 1,000 items up to epsilon 1, and 1,500 at epsilon 8. Both agree for every epsilon and budget, within
+two standard errors; with 150 bytes Noisy-CS is all collisions, whatever epsilon is.
 """
 
 import numpy as np
