@@ -165,8 +165,8 @@ def test_the_table_is_fixed_wherever_it_lies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"on": None}, "lookup and on go together"),
-        ({"lookup": None}, "lookup and on go together"),
+        ({"on": None}, "lookup and on must be given together: a public table, and the field to join it on"),
+        ({"lookup": None}, "lookup and on must be given together: a public table, and the field to join it on"),
         ({"column": "page"}, "lookup is not used: column, user or where must name one of "),
         ({"lookup": "nowhere.csv"}, "lookup: "),
         ({"lookup": "twice.csv"}, "must be unique"),
@@ -174,7 +174,10 @@ def test_the_table_is_fixed_wherever_it_lies(tmp_path: Path) -> None:
         ({"lookup": "lists.parquet"}, "its columns must be texts"),
         ({"on": "address"}, "address"),
         ({"sets": True, "max_items": 2}, "cannot come from lookup"),
-        ({"horizon": None, "per": "1d", "time": "size"}, "time is that of the event"),
+        (
+            {"horizon": None, "per": "1d", "time": "size"},
+            "time and sets come from the event itself; they cannot come from lookup or be its key",
+        ),
         ({"sites": ["example.org"], "lookup": "others.csv", "on": "address"}, "events of a site"),
         ({"kind": "survey", "column": None, "k": None}, "cannot be used with survey"),
     ],
