@@ -10,7 +10,7 @@ from discreet.cli.options import Argument, choice, takes
 @click.command()
 @takes(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))
 def completion(shell: str) -> None:
-    """Print what a shell needs to complete commands.
+    """Print the shell completion of these commands.
 
     In the start-up file of bash or zsh: eval "$(discreet completion bash)". In fish: discreet completion fish | source.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def ledger() -> None:
-    """Budgets: grant them, see what is left, see what was spent."""
+    """Grant budgets, and see what was spent and what is left."""
 
 
 def _open(ledger: Path | str) -> Ledger:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def pan() -> None:
-    """Estimate with a working state that is private.
+    """Estimate with a state that is private itself.
 
     One look at the memory or the state file, and what is printed, stay within epsilon.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def service() -> None:
-    """Private numbers that people can watch, on a live page."""
+    """Publish live numbers on a web page."""
 
 
 _FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
