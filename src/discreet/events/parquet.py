@@ -207,7 +207,7 @@ class _TextRows:
     """The rows of a column of a row group, in their order, from pages that native code decodes.
 
     It leaves rows out that are null or cannot be items, and the other columns have these rows. From there on pyarrow
-    reads the column: `instead(before)` are its rows after so many.
+    reads the column: `instead(before)` are its rows after this many.
     """
 
     def __init__(

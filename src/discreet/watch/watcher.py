@@ -162,7 +162,7 @@ class Watcher:
     def releases(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it.
 
-        A tick is made, and whoever takes it prints it, inside of `undisturbed()`. With `once` a file that is read to
+        A tick is made, and its reader prints it, inside of `undisturbed()`. With `once` a file that is read to
         its end is whole.
         """
         if self.published is not None:
