@@ -6,7 +6,7 @@
 Whole commands (`questions.py`), skewed items; the smallest of --rounds runs. With rows there are 100,000 people, with
 people --fixed rows, and no more people than rows; there the questions that name people are asked. The last column is
 the exponent of the growth between the last two sizes, what a file of 1,000 rows takes left out: 1 is linear. From 50
-million rows on what takes longest is left out (`SHORTER`), and there is one round.
+million rows on there is no CSV, and one round.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from turns import Cost, machine, run
 
 PEOPLE = 100_000
 LARGE = 50_000_000
-SHORTER = ("where, csv", "people, csv", "people by day", "values of people")
+CSV = ("where, csv", "people, csv")
 
 
 OF_ROWS = [each.what for each in questions.QUESTIONS if "--user" not in each.words]
@@ -35,7 +35,7 @@ def costs(rows: int, people: int, rounds: int, only: str, keep: str, leave: Iter
     kept = json.loads(Path(keep).read_text()) if keep and Path(keep).exists() else {}
     found = {name: Cost(*figures) for name, figures in kept.get(f"{rows} {people}", {}).items()}
     large = rows >= LARGE
-    besides = {*found, *leave, *(SHORTER if large else ())}
+    besides = {*found, *leave, *(CSV if large else ())}
     with tempfile.TemporaryDirectory() as folder:
         made = questions.commands(Path(folder), rows, "skewed", os.cpu_count() or 1, only, people, besides)
         for each, ours, _ in made:
