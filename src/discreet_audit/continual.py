@@ -1244,7 +1244,7 @@ def _trees(scheme: Meta | Restarted, horizon: int | None) -> list[tuple[str, Met
 
 def _anew(histogram: Histogram, items: int, source: RandomSource | None = None) -> Histogram:
     """Over items 0, 1, ... where the domain is known."""
-    return histogram.anew(source, **({"domain": range(items)} if histogram.domain_is_known else {}))
+    return histogram.anew(source, **({"universe": range(items)} if histogram.domain_is_known else {}))
 
 
 def _begun(histogram: Histogram, tick: int) -> Histogram:
@@ -1928,7 +1928,7 @@ def _moved(histogram: Histogram, stream: Sequence[Rows], more: Sequence[Rows]) -
 
     In a window a count may fall, and every change of it by the person counts.
     """
-    known = {"domain": range(_ITEMS)} if histogram.domain_is_known else {}
+    known = {"universe": range(_ITEMS)} if histogram.domain_is_known else {}
     one, two = (_counts(histogram.anew(seeded_source(1), **known), rows) for rows in (stream, more))
     before: dict[Any, int] = {}
     changes = 0

@@ -9,7 +9,6 @@ from discreet_audit.core import cases
 
 TEXTS = {path.name: path.read_text() for path in (Path(__file__).parents[1] / "exhaustive").glob("*.py")}
 MISSING = {
-    "HeavyHitters": "nodes are `Offset` or `Stability` releases, which have one; their composition has none",
     "ShuffledReports": "a class of the audit: the law of a batch is in tests/audit/test_shuffled_row.py",
 }
 

@@ -82,7 +82,7 @@ def seeds():
     for cls, options in (
         (continual.HeavyHitters, {"capacity": 4}),
         (continual.HeavyHitters, {"capacity": 4, "window": 2}),
-        (continual.Histogram, {"domain": ["a", "b"], "max_items_per_event": 2}),
+        (continual.Histogram, {"universe": ["a", "b"], "max_items_per_event": 2}),
         (continual.Histogram, {"k": 2, "max_items_per_event": 2}),
     ):
         made = cls(8, B, source=seeded_source(1), **options)

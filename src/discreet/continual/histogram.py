@@ -112,7 +112,7 @@ class Histogram(ListedOverTime):
     Args:
         horizon: The number of ticks; None if it is not known ("sparse" needs one).
         budget: For all ticks together.
-        domain: The items that may be published, known in advance; None if they come from the stream.
+        universe: The items that may be published, known in advance; None if they come from the stream.
         max_items_per_event: D. Of an event the first D different items count.
         k: Publish the k largest; needed when the items of an event are not bounded.
         mechanism: See above; "auto" is the default of the setting.
@@ -139,7 +139,7 @@ class Histogram(ListedOverTime):
         self,
         horizon: int | None,
         budget: Budget,
-        domain: Iterable[Item] | None = None,
+        universe: Iterable[Item] | None = None,
         max_items_per_event: int | None = None,
         k: int | None = None,
         *,
@@ -157,9 +157,13 @@ class Histogram(ListedOverTime):
         ledger: Account | None = None,
         charge_id: str | None = None,
         source: RandomSource | None = None,
+        domain: Iterable[Item] | None = None,
     ) -> None:
         super().__init__(horizon, budget, ledger, charge_id, source, remember)
-        self._domain = None if domain is None else _checked_domain(domain)
+        if universe is not None and domain is not None:
+            raise ParameterError("universe and domain are two names of one argument; give universe alone")
+        listed = domain if universe is None else universe  # `domain`: its name before 0.2
+        self._domain = None if listed is None else _checked_domain(listed)
         self.max_items_per_event = (
             None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
         )
@@ -217,7 +221,7 @@ class Histogram(ListedOverTime):
         heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
         known = None if self._domain is None else self._domain.to_pylist()
         kept = {} if not self.remember else {"remember": self.remember}
-        return {"domain": known, **self._numbers(), **people, **self._of_window(), **heavy, **kept}
+        return {"universe": known, **self._numbers(), **people, **self._of_window(), **heavy, **kept}
 
     def _of_window(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("window", "max_visits") if getattr(self, name) is not None}

@@ -14,8 +14,8 @@ EVENTS = ["a"] * 400 + ["b"] * 250 + ["c"]
 SETTINGS = {
     "unknown": (Histogram, {"max_items_per_event": 1}),
     "unknown, tree": (Histogram, {"max_items_per_event": 2, "mechanism": "tree", "keep_discovered": True}),
-    "known": (Histogram, {"domain": ["a", "b", "c"], "max_items_per_event": 1}),
-    "known, top k": (Histogram, {"domain": ["a", "b", "c"], "k": 2}),
+    "known": (Histogram, {"universe": ["a", "b", "c"], "max_items_per_event": 1}),
+    "known, top k": (Histogram, {"universe": ["a", "b", "c"], "k": 2}),
     "unknown, top k": (Histogram, {"k": 2}),
     "limit": (Histogram, {"max_items_per_event": 1, "mechanism": "limit"}),
     "people": (Histogram, {"unit": dc.User(2)}),

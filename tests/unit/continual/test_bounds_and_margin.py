@@ -50,7 +50,7 @@ def test_the_margin_is_what_the_analysis_wants():
         return dc.continual.Histogram(
             500,
             dc.Budget.zcdp(0.5),
-            domain=range(40),
+            universe=range(40),
             k=2,
             mechanism="sparse",
             switches=3,
@@ -62,7 +62,7 @@ def test_the_margin_is_what_the_analysis_wants():
     tau1 = float(histogram.scheme._tau1)
     assert histogram.margin == math.ceil(4 * tau1 * math.log(40 * 500))
     assert made(margin=0).margin == 0
-    assert dc.continual.Histogram(9, dc.Budget.zcdp(0.5), domain=range(3), max_items_per_event=1).margin == 0
+    assert dc.continual.Histogram(9, dc.Budget.zcdp(0.5), universe=range(3), max_items_per_event=1).margin == 0
     again = dc.continual.Histogram.from_bytes(histogram.to_bytes())
     assert again.margin == again.scheme.margin == histogram.margin
     # The first choice is among counts of 1. Once 0 and 1 are ahead by the margin they are chosen, and noise alone does

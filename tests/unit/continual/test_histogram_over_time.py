@@ -359,7 +359,7 @@ def test_a_domain_from_any_library(library):
         "numpy": np.array(items),
         "pandas": pd.Series(items),
     }[library]
-    histogram = Histogram(4, BUDGET, domain=domain, max_items_per_event=1)
+    histogram = Histogram(4, BUDGET, universe=domain, max_items_per_event=1)
     assert {*histogram.step(["a"] * 500).items} <= {*items}
 
 
@@ -377,3 +377,11 @@ def test_sets_of_any_size_count_what_is_listed():
     assert made.last.bounds()[1][0] == float("inf")
     with pytest.raises(dc.errors.ParameterError, match="one of auto, meta, sparse"):
         Histogram(6, dc.Budget(8.0, 1e-3), ["a"], None, 2, mechanism="factorised")
+
+
+def test_the_old_name_of_the_universe_still_works():
+    old, new = (Histogram(4, BUDGET, **{name: ["a", "b"]}, max_items_per_event=1) for name in ("domain", "universe"))
+    assert old.parameters == new.parameters
+    assert new.parameters["universe"] == ["a", "b"]
+    with pytest.raises(dc.ParameterError, match="two names of one argument"):
+        Histogram(4, BUDGET, ["a"], 1, domain=["a"])

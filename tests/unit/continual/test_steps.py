@@ -35,7 +35,7 @@ def histogram(**options):
 
 
 def sparse(**options):
-    return dc.continual.Histogram(8, BUDGET, domain=["a", "b", "c"], k=1, mechanism="sparse", **options)
+    return dc.continual.Histogram(8, BUDGET, universe=["a", "b", "c"], k=1, mechanism="sparse", **options)
 
 
 def events(made):
@@ -248,7 +248,7 @@ def test_an_old_copy_of_the_ledger_is_refused(account, tmp_path):
 
 def test_the_level_of_sparse_is_drawn_anew_in_a_second_run(account):
     budget = dc.Budget(1e-2, 1e-6)
-    made = dc.continual.Histogram(8, budget, domain=["a", "b", "c"], k=1, mechanism="sparse", ledger=account)
+    made = dc.continual.Histogram(8, budget, universe=["a", "b", "c"], k=1, mechanism="sparse", ledger=account)
     made.step(["a"])
     old = made.to_bytes()
     made.step(["a"])
@@ -263,7 +263,7 @@ RENEWED = {
     "blt": lambda source: dc.continual.Counter(16, RHO, method="blt", size=1000, source=source),
     "unknown horizon": lambda source: dc.continual.Counter(None, RHO, size=1000, source=source),
     "known domain": lambda source: dc.continual.Histogram(
-        16, RHO, domain=range(1000), max_items_per_event=1, source=source
+        16, RHO, universe=range(1000), max_items_per_event=1, source=source
     ),
     "unknown domain": lambda source: dc.continual.Histogram(
         16, dc.Budget(1.0, 1e-6), max_items_per_event=1, source=source

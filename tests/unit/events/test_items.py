@@ -231,7 +231,7 @@ def people_over_time():
 
 def weighted():
     return dc.continual.Histogram(
-        4, BUDGET, mechanism="factorised", domain=["a", "b"], max_items_per_event=2, max_weight=9
+        4, BUDGET, mechanism="factorised", universe=["a", "b"], max_items_per_event=2, max_weight=9
     )
 
 
