@@ -109,7 +109,7 @@ def test_a_question_is_frozen_equal_to_its_like_and_json(question):
         (lambda: dc.Top(column=["a", "b"], user="u", pairs=True), "pairs needs a single column"),
         (lambda: dc.Top(column="a", unit="row", pairs=True), "pairs needs whole people"),
         (lambda: dc.Top(column="a", unit=dc.User(3), pairs=True), "pairs needs whole people"),
-        (lambda: dc.Top(column="a", grouped=False, pairs=True), "pairs needs user, or one list a person"),
+        (lambda: dc.Top(column="a", grouped=False, pairs=True), "pairs needs user, or one list per person"),
         (lambda: dc.Top(column="a", unit="row", user="u"), "unit row cannot be combined with user"),
         (lambda: dc.Count(column="a", user="u"), "people are counted by user alone"),
         (lambda: dc.Histogram(column="a"), "universe is missing"),
