@@ -19,8 +19,9 @@ class _OrCommand(click.Command):
     """Takes the name and the arguments of another command as they are."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] in KINDS and not Path(args[0]).is_file():
-            ctx.obj, args = args, args[:1]
+        words = args[1:] if args[:1] == ["discreet"] else args  # a command as it is run
+        if words and words[0] in KINDS and not Path(words[0]).is_file():
+            ctx.obj, args = words, words[:1]
         return super().parse_args(ctx, args)
 
 

@@ -196,3 +196,10 @@ def test_a_wrong_command_is_refused_as_it_would_be():
     done = run_here("explain", "top", "no-file", "--column", "q", "--epsilon", 0)
     assert done.returncode == 2
     assert "epsilon" in done.stderr
+
+
+def test_a_command_may_be_pasted_as_it_is_run():
+    words = ["top", "no-file.csv", "--column", "q", "--user", "u", "--epsilon", 1, "--delta", "1e-6"]
+    plain, pasted = run_here("explain", *words), run_here("explain", "discreet", *words)
+    assert (plain.returncode, plain.stdout) == (pasted.returncode, pasted.stdout)
+    assert "It costs epsilon=1, delta=1e-06" in pasted.stdout
