@@ -243,7 +243,7 @@ def test_what_several_nodes_of_an_event_cost(budget, base):
     # delta of a node: what its cut hides, by the release that `test_the_offset_release` looks at.
     shares = [Fraction(share, 1000) * Fraction(budget.delta) / plan.levels for share in range(400, 1001, 25)]
     cuts = [(Offset(dc.Budget(float(each), float(share)), 64).threshold, share) for share in shares]
-    delta = max(share for cut, share in cuts if cut >= plan.threshold)
+    delta = float(max(share for cut, share in cuts if cut >= plan.threshold))
     assert naive.repeated(each, delta, plan.levels, budget.epsilon) <= budget.delta * 1.05
     assert naive.repeated(1.03 * each, delta, plan.levels, budget.epsilon) > budget.delta
 
