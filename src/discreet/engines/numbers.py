@@ -49,7 +49,8 @@ def numbered(
         u, i, steps = waiting.popleft()
         return NumberedRows(u.result(), i.result(), steps)  # type: ignore[attr-defined,arg-type]
 
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+    one, other = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+    try:
         for who, what, amounts in columns:
             assert who is not None
             assert what is not None
@@ -64,6 +65,11 @@ def numbered(
                 yield first()
         while waiting:
             yield first()
+    finally:
+        # Rows that nobody wants any more may be dropped by the garbage collector, in the middle of whatever runs then:
+        # to wait there for a thread can be to wait for oneself.
+        for threads in (one, other):
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _steps(amounts: pa.Array, values: ValueRange) -> tuple[Counts, npt.NDArray[np.bool_] | None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.engines.numbers import Numbers
+from discreet.engines.numbers import Numbers, numbered
 
 
 def first_appearances(values):
@@ -36,3 +39,25 @@ def test_numbers_and_back(make, step):
     assert len({*numbers.hashes().tolist()}) == len(distinct)
     again = numbers.numbers(pa.array(values))
     assert again.tolist() == expected
+
+
+def test_rows_that_nobody_wants_wait_for_no_thread():
+    """The garbage collector may end them inside of a thread that is just beginning: to wait there hung for ever."""
+    goes_on = threading.Event()
+
+    class Slow:
+        calls = 0
+
+        def numbers(self, column):
+            self.calls += 1
+            if self.calls > 1:
+                goes_on.wait(60)
+            return np.zeros(len(column), np.int32)
+
+    column = pa.array(["a", "b"])
+    rows = numbered(itertools.repeat((column, column, None), 9), Slow(), Slow(), None)
+    next(rows)  # the next ones are being numbered
+    rows.close()
+    assert not goes_on.is_set()
+    assert any(thread.is_alive() for thread in threading.enumerate() if "ThreadPoolExecutor" in thread.name)
+    goes_on.set()
