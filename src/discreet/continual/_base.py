@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet.continual._factors import MAX_HORIZON
 from discreet.continual._state import State, load_state, save_state
 from discreet.errors import CorruptStateError, LedgerError, OldStateError, ParameterError
 from discreet.noise import RandomSource, system_source
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account, Step
     from discreet.releases.over_time import Increase
 
-MAX_HORIZON = 2**24
 MOST_REMEMBERED = 10_000
 
 

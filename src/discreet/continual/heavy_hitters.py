@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.continual._base import MAX_HORIZON, ListedOverTime
+from discreet.continual._base import ListedOverTime
 from discreet.continual._discovered_items import Discovered
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
-from discreet.continual._factors import Buffered, levels
+from discreet.continual._factors import MAX_HORIZON, Buffered, levels
 from discreet.continual._people import ValuesSeen
 from discreet.continual._state import State, items_of_plain, plain_items
 from discreet.errors import CorruptStateError, ParameterError

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
-from discreet.continual._base import MAX_HORIZON, ListedOverTime
+from discreet.continual._base import ListedOverTime
 from discreet.continual._doubling import Doubling
 from discreet.continual._factors import (
+    MAX_HORIZON,
     Buffered,
     Factor,
     Tree,
