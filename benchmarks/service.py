@@ -130,8 +130,8 @@ class Server:
             (place / "plain.py").write_text(PLAIN)
             command = [sys.executable, place / "plain.py", self.port, place / "events"]
         else:
+            from discreet.service.access import make_token
             from discreet.service.store import Store
-            from discreet.service.tokens import make_token
 
             (place / "streams.toml").write_text(streams)
             store = Store(place / "data")

@@ -32,7 +32,7 @@ import pyarrow as pa
 STREAM = 'kind = "{kind}"\ntick = "{tick}"\nhorizon = "{horizon}"\nepsilon = 1.0\ndelta = 1e-6\npublic = true\n'
 TOP = 'column = "a"\nk = 10000\n'
 MEBIBYTE = 2**20
-PLAIN = "from discreet.cli.app import main; main()"
+PLAIN = "from discreet.cli import main; main()"
 # A stream that has published for a hundred days, without having done so.
 PUBLISHED = (
     """
@@ -54,8 +54,8 @@ class Server:
     def __init__(
         self, streams: dict[str, str], gigabytes: float, prepare: Callable[[Path], None] | None = None
     ) -> None:
+        from discreet.service.access import make_token
         from discreet.service.store import Store
-        from discreet.service.tokens import make_token
 
         self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR"))
         place = Path(self._folder.name)

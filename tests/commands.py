@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator
 
 from discreet import cli
-from discreet.cli import interrupts
+from discreet.cli import process
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -56,7 +56,7 @@ def _as_bytes(given: str | bytes | None) -> bytes:
 @contextlib.contextmanager
 def _process_settings(words, cwd, env) -> Iterator[None]:
     """What belongs to a process, put back afterwards."""
-    before = os.getcwd(), dict(os.environ), sys.argv, list(sys.meta_path), gc.get_threshold(), dict(vars(interrupts))
+    before = os.getcwd(), dict(os.environ), sys.argv, list(sys.meta_path), gc.get_threshold(), dict(vars(process))
     handlers = [(number, signal.getsignal(number)) for number in (*_SIGNALS, signal.SIGALRM)]
     hook = sys.unraisablehook
     try:
@@ -75,7 +75,7 @@ def _process_settings(words, cwd, env) -> Iterator[None]:
         sys.argv, sys.meta_path[:] = before[2], before[3]
         gc.set_threshold(*before[4])
         gc.unfreeze()
-        vars(interrupts).update(before[5])
+        vars(process).update(before[5])
         sys.unraisablehook = hook
         for number, handler in handlers:
             signal.signal(number, handler)

@@ -29,7 +29,7 @@ from discreet import _native
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise import source as sources
 from discreet.pan import _base as pan
-from discreet.summaries import _base as summaries
+from discreet.summaries import counters as summaries
 from discreet.summaries import user_misra_gries as users
 
 PATIENCE = 180  # seconds, for what takes a few even on a busy machine

@@ -49,6 +49,7 @@ NB_MODULE(_native, m) {
   discreet::bind_count_min(m);
   discreet::bind_count_sketch(m);
   discreet::bind_correlated_noise(m);
+  discreet::bind_credits(m);
   discreet::bind_diagnostics(m);
   discreet::bind_exact_counts(m);
   discreet::bind_interner(m);

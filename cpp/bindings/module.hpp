@@ -10,6 +10,7 @@ void bind_bins(nb::module_& m);
 void bind_count_min(nb::module_& m);
 void bind_count_sketch(nb::module_& m);
 void bind_correlated_noise(nb::module_& m);
+void bind_credits(nb::module_& m);
 void bind_diagnostics(nb::module_& m);
 void bind_exact_counts(nb::module_& m);
 void bind_interner(nb::module_& m);

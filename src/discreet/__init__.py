@@ -46,15 +46,12 @@ if TYPE_CHECKING:
     from discreet.privacy import Budget, Element, Estimate, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.ledger import Account as Account
     from discreet.privacy.ledger import Ledger
-    from discreet.questions.answer import answer
+    from discreet.questions.answer import answer, read
     from discreet.questions.count import Count, count
-    from discreet.questions.data import read
     from discreet.questions.distinct import Distinct, distinct
     from discreet.questions.histogram import Histogram, histogram
     from discreet.questions.of_summary import release
-    from discreet.questions.plan_of_people import plan_people
-    from discreet.questions.plan_of_questions import plan_questions
-    from discreet.questions.plan_of_rows import plan
+    from discreet.questions.plans import plan, plan_people, plan_questions
     from discreet.questions.quantiles import Quantiles, quantiles
     from discreet.questions.report import Report
     from discreet.questions.sums import Mean, Sum, Variance, mean, sum, variance
@@ -88,10 +85,10 @@ _WHERE = {
     "Report": "questions.report",
     **dict.fromkeys(["Mean", "Sum", "Variance", "mean", "sum", "variance"], "questions.sums"),
     **dict.fromkeys(["Top", "top_k"], "questions.top"),
-    "plan": "questions.plan_of_rows",
-    "plan_people": "questions.plan_of_people",
-    "plan_questions": "questions.plan_of_questions",
-    "read": "questions.data",
+    "plan": "questions.plans",
+    "plan_people": "questions.plans",
+    "plan_questions": "questions.plans",
+    "read": "questions.answer",
     "release": "questions.of_summary",
     **dict.fromkeys(
         ["CountMin", "CountSketch", "ExactCounts", "MisraGries", "ShardedMisraGries", "SpaceSaving", "UserMisraGries"],

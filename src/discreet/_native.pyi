@@ -156,6 +156,16 @@ def buffered_noise(state: Annotated[NDArray[numpy.int64], dict(shape=(None, None
 def toeplitz_sums(past: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], used: int, coefficients: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], coefficient_bits: int, out: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """For each row the rounded sum of c_j times its latest values."""
 
+class Credits:
+    """How many values can be credited to people. NOT private."""
+
+    def __init__(self, pairs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def credited(self, most: int) -> tuple[int, bytes, bytes, bytes]:
+        """
+        (how many values are decided; the people and the values of the pairs that are not; the room of people).
+        """
+
 def key_hashes(data: object, seed: int) -> bytes:
     """
     The 64-bit hashes of a column's items under a seed, as bytes: the order of zero counters.

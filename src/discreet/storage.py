@@ -72,6 +72,7 @@ class StateFile:
 
     def __init__(self, path: Path, directory: int) -> None:
         self.path = path
+        self._temporary = f".{path.name}.discreet-new"
         self._directory = directory
         self._file: int | None = None  # the state as it is now, open and locked
 
@@ -119,10 +120,6 @@ class StateFile:
                     _overwrite(old)
             os.close(old)
 
-    @property
-    def _temporary(self) -> str:
-        return f".{self.path.name}.discreet-new"
-
     def _write(self, data: bytes) -> int:
         """A locked file with the data under the temporary name, on disk."""
         flags = os.O_RDWR | os.O_CLOEXEC
@@ -150,10 +147,20 @@ class StateFile:
 
     def _open(self) -> bool:
         """Open and lock the state, if there is one, and remove what a kill left beside it; False if it is in use."""
-        self._clean()
+        # Not waiting for anyone who opens the other end of a pipe.
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        # A state that got its temporary name and was killed before it got its own is zeroed and removed.
+        with suppress(OSError):
+            left = os.open(self._temporary, flags, dir_fd=self._directory)
+            try:
+                status = os.fstat(left)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                    _overwrite(left)
+            finally:
+                os.close(left)
+        with suppress(FileNotFoundError):
+            os.unlink(self._temporary, dir_fd=self._directory)
         try:
-            # Not waiting for anyone who opens the other end of a pipe.
-            flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             self._file = os.open(self.path.name, flags, dir_fd=self._directory)
         except FileNotFoundError:
             return True
@@ -166,20 +173,6 @@ class StateFile:
             return False
         self._check_unchanged()
         return True
-
-    def _clean(self) -> None:
-        """Zero and remove a state that got its temporary name and was killed before it got its own."""
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with suppress(OSError):
-            left = os.open(self._temporary, flags, dir_fd=self._directory)
-            try:
-                status = os.fstat(left)
-                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                    _overwrite(left)
-            finally:
-                os.close(left)
-        with suppress(FileNotFoundError):
-            os.unlink(self._temporary, dir_fd=self._directory)
 
     def _check_unchanged(self) -> None:
         """That the name still means the file that was locked, and no other name does."""
@@ -228,10 +221,16 @@ def locked(state: Path, *, wait_seconds: float = 0.0) -> Iterator[StateFile]:
             while True:
                 lock = lock_file(f"{path.name}.lock", directory)
                 if lock is not None:
-                    if file._open():
-                        stack.callback(os.close, lock)
+                    opened = False
+                    try:
+                        opened = file._open()
+                    finally:
+                        if opened:
+                            stack.callback(os.close, lock)
+                        else:
+                            os.close(lock)
+                    if opened:
                         break
-                    os.close(lock)
                 if time.monotonic() >= until:
                     waited = f", for {wait_seconds:g} s and longer" if wait_seconds else ""
                     raise TryAgainError(f"another process is using the state {str(state)!r}{waited}")
@@ -303,7 +302,11 @@ class AtomicFile:
                 self.temporary = folder / f"{_TEMPORARY}{os.urandom(8).hex()}{_ENDING}"
                 # Known before it is there: an interrupt may come at any moment.
                 self.left.add(self.temporary)
-                self._lock = _made_and_locked(self.temporary)
+                try:
+                    self._lock = _made_and_locked(self.temporary)
+                finally:
+                    if self._lock < 0:
+                        self.left.discard(self.temporary)
         except OSError as error:
             raise self._error(error) from error
 

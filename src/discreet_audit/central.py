@@ -1,4 +1,4 @@
-"""The rows of `discreet.central` that release a histogram of a summary: counters, entries, cells, shards.
+"""Releases that are histograms (counters, entries, cells, shards): `discreet.central`, and what the papers print of it.
 
 First the lemmas about neighbouring states that the releases rest on, checked on the real kernels: small universes are
 exhausted (every stream, every event that may be missing), and beyond them large random streams are compared pair by
@@ -7,6 +7,7 @@ pair. The proofs are in the papers. Then what is checked of every release that i
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -36,7 +37,17 @@ from discreet.errors import ParameterError
 from discreet.noise import system_source
 from discreet.privacy import Budget, User
 from discreet.privacy.calibration.correlated_noise import correlated_calibration
-from discreet.published import ChanMisraGries, PrivateSpaceSaving, TrackedOracle
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
+from discreet.published import (
+    ChanMisraGries,
+    GaussianSparseHistogram,
+    OracleHeavyHitters,
+    PrivateMisraGries,
+    PrivateSpaceSaving,
+    TextbookMisraGries,
+    TrackedOracle,
+)
+from discreet.published.private_misra_gries import pmg_threshold
 from discreet.releases.release import Release
 from discreet.summaries import (
     CountMin,
@@ -49,21 +60,9 @@ from discreet.summaries import (
     Summary,
     UserMisraGries,
 )
-from discreet_audit.closed_forms import (
-    Key,
-    NoiseLaw,
-    StatePair,
-    divergence,
-    gaussian_split_delta,
-    group_delta,
-    noise_sum_below,
-    pure_loss,
-    rounded_delta,
-    shared_split_delta,
-    squared_distance,
-    threshold_delta,
-)
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, register, twin
+from discreet_audit import closed_forms as forms
+from discreet_audit.closed_forms import Key, NoiseLaw, StatePair
+from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, register, twin, violations
 from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
 from discreet_audit.statistical import ScoredPair, proved
 
@@ -94,67 +93,44 @@ def counters_of(summary: Summary) -> Counters:
 
 @dataclass(frozen=True)
 class StateTable(Generic[S]):
-    """The states of all streams of at most `length` symbols: `numbers[n][s]` is the state of stream s of length n.
+    """The states of all streams of at most so many symbols: `numbers` has the number of a stream's state.
 
-    Stream s is the number whose digits, in base `symbols`, are its symbols, the last one first. `examples` has a
-    stream (the positions of its symbols) for every state.
+    A stream is the positions of its symbols. Short ones come first.
     """
 
-    symbols: int
     states: list[S]
-    numbers: list[Ints]
-    examples: list[tuple[int, ...]]
+    numbers: dict[tuple[int, ...], int]
 
     def neighbours(self) -> tuple[list[tuple[S, S]], int]:
         """The different pairs (state of S, state of S without one of its events), and how many pairs of streams."""
-        found: set[tuple[int, int]] = set()
-        tried = 0
-        for n in range(1, len(self.numbers)):
-            for shorter in self._without(n):
-                both = np.unique(self.numbers[n] * len(self.states) + self.numbers[n - 1][shorter])
-                found.update(divmod(int(code), len(self.states)) for code in both)
-                tried += len(shorter)
-        return [(self.states[a], self.states[b]) for a, b in sorted(found)], tried
+        found = {
+            (number, self.numbers[stream[:at] + stream[at + 1 :]])
+            for stream, number in self.numbers.items()
+            for at in range(len(stream))
+        }
+        return [(self.states[a], self.states[b]) for a, b in sorted(found)], sum(map(len, self.numbers))
 
-    def streams_of(self, first: S, second: S) -> tuple[list[int], list[int]]:
-        """Two neighbouring streams, as positions of their symbols, that reach these states."""
+    def streams_of(self, first: S, second: S) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Two neighbouring streams that reach these states."""
         a, b = self.states.index(first), self.states.index(second)
-        for n in range(1, len(self.numbers)):
-            for shorter in self._without(n):
-                hits = np.flatnonzero((self.numbers[n] == a) & (self.numbers[n - 1][shorter] == b))
-                if hits.size:
-                    return self._digits(int(hits[0]), n), self._digits(int(shorter[hits[0]]), n - 1)
+        for stream in (stream for stream, number in self.numbers.items() if number == a):
+            for shorter in (stream[:at] + stream[at + 1 :] for at in range(len(stream))):
+                if self.numbers[shorter] == b:
+                    return stream, shorter
         raise ParameterError("no neighbouring streams reach these two states")
-
-    def _digits(self, number: int, n: int) -> list[int]:
-        return [number // self.symbols**place % self.symbols for place in reversed(range(n))]
-
-    def _without(self, n: int) -> list[Ints]:
-        """For every place, what the streams of length n are without the symbol there."""
-        streams, low = np.arange(len(self.numbers[n])), [self.symbols**place for place in range(n)]
-        return [streams // (each * self.symbols) * each + streams % each for each in low]
 
 
 def states_of_short_streams(
     make: Callable[[], Summary], symbols: Sequence[Any], length: int, read: Callable[[Any], S]
 ) -> StateTable[S]:
     """Run every stream of at most `length` symbols through a summary of its own."""
-    as_array = all(isinstance(symbol, int) for symbol in symbols)
-    values = np.array(symbols, np.int64) if as_array else None
     index: dict[S, int] = {}
-    examples: list[tuple[int, ...]] = []
-    numbers = []
-    for n in range(length + 1):
-        row = np.empty(len(symbols) ** n, np.int64)
-        for s, digits in enumerate(product(range(len(symbols)), repeat=n)):
-            summary = make()
-            if n:
-                summary.update(values[list(digits)] if values is not None else [symbols[d] for d in digits])
-            row[s] = index.setdefault(read(summary), len(index))
-            if len(index) > len(examples):
-                examples.append(digits)
-        numbers.append(row)
-    return StateTable(len(symbols), list(index), numbers, examples)
+    numbers = {}
+    for stream in (stream for n in range(length + 1) for stream in product(range(len(symbols)), repeat=n)):
+        summary = make()
+        summary.update([symbols[place] for place in stream])
+        numbers[stream] = index.setdefault(read(summary), len(index))
+    return StateTable(list(index), numbers)
 
 
 def state_pair(first: Counters, second: Counters, *, zeros: bool = True) -> StatePair:
@@ -186,10 +162,6 @@ def short_streams(kind: type[MisraGries] | type[SpaceSaving], k: int, longer: in
     return states_of_short_streams(partial(kind, k, seed=SEED), range(items), length + longer, counters_of)
 
 
-def _exact_counts(k: int, m: int, longer: int) -> tuple[Pairs, int]:
-    return states_of_short_streams(partial(ExactCounts, seed=SEED), range(3), 6 + longer, counters_of).neighbours()
-
-
 def _users(k: int, m: int, longer: int) -> tuple[Pairs, int]:
     """Every short stream of sets of at most m of k + 2 items through `UserMisraGries(k, m)`."""
     m = min(m, k)
@@ -208,7 +180,7 @@ def merged_states(k: int) -> tuple[Pairs, int]:
     """
     make = partial(MisraGries, k, seed=SEED)
     table = states_of_short_streams(make, range(k + 2), 4 if k < 3 else 3, counters_of)
-    examples = dict(zip(table.states, table.examples, strict=True))
+    examples = {table.states[number]: stream for stream, number in reversed(table.numbers.items())}
 
     @cache
     def merge(a: Counters, b: Counters) -> Counters:
@@ -324,11 +296,6 @@ class Kind:
             findings.append(Finding("structure", self.lemma.format(k=k), "violations", 0, broken, tried))
         return tuple(findings)
 
-    def large_structure(self, pairs: Sequence[tuple[Any, Any]], k: int, most: int) -> Finding:
-        """The lemma, on pairs of large summaries."""
-        broken = sum(not self.holds(counters_of(one), counters_of(two), k, most) for one, two in pairs)
-        return Finding("coupled", "large random streams keep the structure", "violations", 0, broken, len(pairs))
-
 
 def _merged(k: int, m: int) -> MisraGries:
     """Merged with a sketch of its own, so that counters are full and decrements come from merging, too."""
@@ -340,7 +307,13 @@ def _merged(k: int, m: int) -> MisraGries:
 
 SUMMARIES = {
     "exact": Kind(
-        "one count differs by one", lambda k, m: ExactCounts(seed=SEED), _exact_counts, _as_many_fewer, lambda m: (1,)
+        "one count differs by one",
+        lambda k, m: ExactCounts(seed=SEED),
+        lambda k, m, longer: states_of_short_streams(
+            partial(ExactCounts, seed=SEED), range(3), 6 + longer, counters_of
+        ).neighbours(),
+        _as_many_fewer,
+        lambda m: (1,),
     ),
     "misra-gries": Kind(
         "LT Lemma 8, k={k}",
@@ -363,9 +336,6 @@ SUMMARIES = {
         lambda m: {1: (1, 2, 3), 2: (2, 3)}.get(m, (3,)),
     ),
 }
-
-
-# ---- large random streams ----------------------------------------------------------------------------------------
 
 
 def random_pairs(
@@ -433,9 +403,6 @@ def in_order(release: Release) -> bool:
     return rows == sorted(rows, key=lambda row: (-row[0], row[1]))
 
 
-# ---- scores of what is published ---------------------------------------------------------------------------------
-
-
 def count_of(item: Any, shown: Published) -> float:
     """The count of one item; very low if it is not listed."""
     return float(dict(shown.counts).get(repr(item), -(10**18)))
@@ -470,18 +437,19 @@ def sum_of(shown: Published) -> float:
     return float(shown.offset) if shown.offset is not None else -float(sum(count for _, count in shown.counts))
 
 
-# ---- the checks --------------------------------------------------------------------------------------------------
-
-
 class HistogramAudit(Audit):
-    """What is checked of every release that is a histogram. Streams are lists of whole numbers."""
+    """What is checked of every release that is a histogram. Streams are lists of whole numbers.
+
+    A derived class has `filled`, the summary of a stream; `scored_pairs`, which the runs are made on, with what tells
+    them apart; and `runs`, how often each of the two is released.
+    """
 
     hiding = _NOTHING
     """Noise with which one event is not shown."""
 
-    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
-        """The summary of a stream."""
-        raise NotImplementedError
+    filled: Callable[[Any, Sequence[int]], Any]
+    scored_pairs: Callable[[Any, Effort], Iterator[ScoredPair]]
+    runs: Callable[[Any, ScoredPair, Effort], int]
 
     def heavy(self, mechanism: Any) -> list[int]:
         """One item, far above the cut."""
@@ -491,14 +459,6 @@ class HistogramAudit(Audit):
         """An item far above the cut, some items, nothing, and one event."""
         heavy = self.heavy(mechanism)
         return heavy, several(getattr(mechanism, "capacity", None)), [], heavy[:1]
-
-    def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
-        """The pairs that the runs are made on, with what tells them apart."""
-        raise NotImplementedError
-
-    def runs(self, mechanism: Any, pair: ScoredPair, effort: Effort) -> int:
-        """How often each of the two is released."""
-        raise NotImplementedError
 
     def pair(self, mechanism: Any, name: str, first: Sequence[int], second: Sequence[int], score: Any) -> ScoredPair:
         """Two neighbouring streams."""
@@ -525,7 +485,6 @@ def several(capacity: int | None) -> list[int]:
 
 def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: Any, hiding: int) -> Finding:
     """What leaks beside the noise: order, repeated noise, a changed summary, metadata of the empty stream."""
-    wrong = []
     before = _state(summary)
     # Enough of them that all having the same noise has a chance of 1e-10.
     noise = mechanism.error_model.noise
@@ -535,25 +494,26 @@ def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: An
     # Noise that grows and noise that falls along the summary's own order: one of them shows any other order.
     steps = [10**6 * place for place in range(1, 5)]
     scripted = [mechanism(more, ScriptedSource(0, each)) for each in (steps, steps[::-1])]
-    if not all(in_order(release) for release in (*releases, *scripted)):
-        wrong.append("the order of the items is not that of the counts")
     # A release that has nothing to show may repeat itself.
     visible = any(len(release) or release.offset is not None for release in releases)
-    if repeats and visible and len({(release.offset, *release.counts.tolist()) for release in releases}) == 1:
-        wrong.append("repeated releases have the same noise")
-    if _state(summary) != before:
-        wrong.append("releasing changes the summary")
+    alike = len({(release.offset, *release.counts.tolist()) for release in releases}) == 1
     # With noise that hides every counter, the empty stream and one event must look alike, metadata included. A noisy
     # length or offset is published too: the event may move it by one, for which the noise on it makes up.
     hidden = mechanism(empty, ScriptedSource(0, hiding)).to_payload()
     shifts = (0,) if mechanism.error_model.offset_noise is None else (0, -1, 1)
-    if all(mechanism(one, ScriptedSource(shift, hiding)).to_payload() != hidden for shift in shifts):
-        wrong.append("the empty stream can be told from one event without looking at counts")
-    if any(release.guarantee.seeded for release in releases) or not scripted[0].guarantee.seeded:
-        wrong.append("a release does not say where its noise came from")
-    return Finding(
-        "statistical", "order, repetition, empty stream, metadata", "violations", 0, len(wrong), 1, "; ".join(wrong)
-    )
+    found = {
+        "the order of the items is not that of the counts": not all(map(in_order, (*releases, *scripted))),
+        "repeated releases have the same noise": repeats and visible and alike,
+        "releasing changes the summary": _state(summary) != before,
+        "the empty stream can be told from one event without looking at counts": all(
+            mechanism(one, ScriptedSource(shift, hiding)).to_payload() != hidden for shift in shifts
+        ),
+        "a release does not say where its noise came from": any(release.guarantee.seeded for release in releases)
+        or not scripted[0].guarantee.seeded,
+    }
+    wrong = [what for what, so in found.items() if so]
+    check = "order, repetition, empty stream, metadata"
+    return Finding("statistical", check, "violations", 0, len(wrong), 1, "; ".join(wrong))
 
 
 def _state(summary: Any) -> Any:
@@ -573,7 +533,7 @@ class CounterAudit(HistogramAudit):
     """The four checks of a release of counters.
 
     Args:
-        summary: One of `structure.KINDS`.
+        summary: One of `SUMMARIES`.
         zeros: Whether counters at zero are released too.
         shared: "no", "hidden" (one more noise on all counters), "halves" (the same, both in half counts) or "published"
             (the offset, with its noise).
@@ -586,7 +546,6 @@ class CounterAudit(HistogramAudit):
     literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: ()
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
-        """Less noise, a lower cut, the order of the items, and what is literal."""
         order = () if getattr(mechanism, "capacity", None) == 1 else (leaked_order(mechanism),)
         return (half_the_noise(mechanism), lower_cut(mechanism), *order, *self.literal(mechanism))
 
@@ -637,7 +596,7 @@ class CounterAudit(HistogramAudit):
         else:
             worst, tried, _ = self.worst(mechanism, noise, effort)
             steps = self._steps(mechanism)
-            detail, total = f"one event: {worst:.6g}" if steps > 1 else "", group_delta(worst, epsilon, steps)
+            detail, total = f"one event: {worst:.6g}" if steps > 1 else "", forms.group_delta(worst, epsilon, steps)
             yield Finding("exact", "worst neighbouring pair", "delta", delta, total, tried, detail)
         wrong, tried = self.conforms(mechanism)
         yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong, 0, f"{tried} keys")
@@ -661,14 +620,13 @@ class CounterAudit(HistogramAudit):
 
     def _delta(self, mechanism: Any, pair: StatePair, noise: NoiseLaw, epsilon: float) -> float:
         if self.summary != "space-saving":
-            return threshold_delta(pair, noise, mechanism.threshold, epsilon, shared=self.shared != "no")
+            return forms.threshold_delta(pair, noise, mechanism.threshold, epsilon, shared=self.shared != "no")
         cuts = getattr(mechanism, "not_private_cut", None)
         if cuts is not None:  # a literal version, whose cut depends on the private length
-            both = (cuts(pair.total), cuts(pair.total - pair.length))
-            return threshold_delta(pair, noise, both, epsilon)
+            return forms.threshold_delta(pair, noise, (cuts(pair.total), cuts(pair.total - pair.length)), epsilon)
         changed = StatePair(tuple(key for key in pair.keys if key.first != key.second), 0, pair.length, pair.total)
         if mechanism.error_model.offset_noise is None:
-            return threshold_delta(changed, noise, mechanism.threshold, epsilon)
+            return forms.threshold_delta(changed, noise, mechanism.threshold, epsilon)
         return _noisy_length_delta(mechanism, changed, noise, epsilon)
 
     def _exact_gaussian(self, mechanism: Any, noise: NoiseLaw) -> Finding:
@@ -684,9 +642,9 @@ class CounterAudit(HistogramAudit):
             common = NoiseLaw("gaussian", mechanism.shared_scale, noise.left_out)
             # How many events, or lists, of a unit may be in the sketch.
             steps = int(getattr(mechanism, "parts_per_user", items_of(mechanism)))
-            worst = max(shared_split_delta(noise, common, i, j, cut, epsilon, steps) for i, j in splits)
+            worst = max(forms.shared_split_delta(noise, common, i, j, cut, epsilon, steps) for i, j in splits)
         else:
-            worst = max(gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
+            worst = max(forms.gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
         return Finding("exact", f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
 
     def conforms(self, mechanism: Any) -> tuple[int, int]:
@@ -720,9 +678,7 @@ class CounterAudit(HistogramAudit):
                 noisy = np.array([round(Fraction(int(v), 2)) for v in 2 * base + each + single], np.int64)
             source = ScriptedSource(single, each if len(each) else 0)
             release = mechanism(summary, source)
-            wrong += shown_by(release) != {
-                item: int(v) for item, v, a in zip(items, noisy, around, strict=True) if a >= 0
-            }
+            wrong += shown_by(release) != {i: int(v) for i, v, a in zip(items, noisy, around, strict=True) if a >= 0}
             wrong += release.offset != offset
             for draw in source.draws:
                 declared = single_law if draw.size is None else model.noise
@@ -799,7 +755,9 @@ class CounterAudit(HistogramAudit):
 
     def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
         """How many of the pairs break the lemma."""
-        return SUMMARIES[self.summary].large_structure(pairs, _capacity(mechanism, 16), items_of(mechanism))
+        holds, k, most = SUMMARIES[self.summary].holds, _capacity(mechanism, 16), items_of(mechanism)
+        broken = (not holds(counters_of(one), counters_of(two), k, most) for one, two in pairs)
+        return violations("coupled", "large random streams keep the structure", broken)
 
     def _distance(self, first: Release, second: Release) -> float:
         """How far apart two releases with the same noise are, in the norm that the noise is for."""
@@ -911,7 +869,7 @@ def _noisy_length_delta(mechanism: PrivateSpaceSaving, pair: StatePair, noise: N
         # P[offset k <= n + Z < (offset + 1) k]
         start = [max(0.0, law.shown(offset * k - n) - law.shown((offset + 1) * k - n)) for n in totals]
         cut = offset + mechanism.threshold
-        total += divergence(pair.keys, noise, (cut, cut), math.exp(epsilon), (start[0], start[1]))
+        total += forms.divergence(pair.keys, noise, (cut, cut), math.exp(epsilon), (start[0], start[1]))
     return total + 2.0 * (len(pair.keys) + 1) * noise.left_out
 
 
@@ -951,7 +909,6 @@ class EntriesAudit(HistogramAudit):
         return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
 
     def twins(self, mechanism: Entries) -> Sequence[Twin]:
-        """Less noise; behind a cut a lower one, and entries as they are; the order of the items."""
         broken = [half_the_noise(mechanism)]
         if mechanism.universe is None:
             # Over a universe the cut protects nobody: every item has noise.
@@ -1000,54 +957,45 @@ class EntriesAudit(HistogramAudit):
         else:
             pairs = list(_reduced_pairs(k, self.parts, effort.length))
         # Short streams do not reach a high cut: the same move with one counter far above it.
-        return [*pairs, StatePair((Key(far + k, far),)), *(_raised(pair, far) for pair in pairs if k <= 2)]
+        raised = ([key.moved(far) if key.first and key.second else key for key in pair.keys] for pair in pairs if k < 3)
+        return [*pairs, StatePair((Key(far + k, far),)), *(StatePair(tuple(keys)) for keys in raised)]
 
     def exact(self, mechanism: Entries, effort: Effort) -> Iterator[Finding]:
         """The worst exact epsilon or rho (over a universe) or delta, and the code against the law."""
         pairs, (epsilon, delta), m = self.pairs(mechanism, effort), claim(mechanism), items_of(mechanism)
         rho = mechanism.budget.rho
         if rho is not None:
-            farthest = max(squared_distance(pair) for pair in pairs) if self.reduces else mechanism.capacity
+            farthest = max(forms.squared_distance(pair) for pair in pairs) if self.reduces else mechanism.capacity
             lost = float(m * m * farthest / (2 * Fraction(mechanism.scale) ** 2))
             yield Finding("exact", "l2-distance over sigma", "rho", rho * (1.0 + 1e-12), lost, len(pairs))
         else:
             # What common entries lose; with a threshold, what they lose far above it.
-            loss = max(pure_loss(pair, mechanism.scale) for pair in pairs)
+            loss = max(forms.pure_loss(pair, mechanism.scale) for pair in pairs)
             if not self.reduces:
                 loss = float(mechanism.capacity / Fraction(mechanism.scale))
             yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
-        if mechanism.universe is not None:
-            small = mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5
-            if small and not self.parts and m == 1:
-                yield self._enumerated(mechanism, epsilon, delta)
-        else:
+        if mechanism.universe is None:
             noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
             step = epsilon if self.reduces else epsilon / m
             worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
-            total = worst if self.reduces else group_delta(worst, epsilon, m)
+            total = worst if self.reduces else forms.group_delta(worst, epsilon, m)
             yield Finding("exact", "worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
+        elif mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5 and not self.parts and m == 1:
+            # Every branch of the real code on every short stream over the universe.
+            streams = neighbouring_streams(range(mechanism.universe.size), 2)
+            found = worst_divergence(mechanism, partial(self.filled, mechanism), streams, epsilon, cutoff=1e-4)
+            what = "every branch of the code, least delta"
+            yield Finding("exact", what, "delta", delta, found.lower, 0, "length <= 2")
         yield self._conforms(mechanism)
 
     def _delta(self, mechanism: Entries, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
         cut = round(Fraction(mechanism.threshold) / mechanism.step)
         if not self.reduces:
-            return threshold_delta(pair, noise, cut, epsilon)
+            return forms.threshold_delta(pair, noise, cut, epsilon)
         if m > 1:
             # m steps that add up in one entry: the farthest that a user can move it.
             pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
-        return rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
-
-    def _enumerated(self, mechanism: Entries, epsilon: float, delta: float) -> Finding:
-        """Every branch of the real code on every short stream over the universe."""
-        items = mechanism.universe.take(np.arange(mechanism.universe.size)).to_pylist()
-        found = worst_divergence(
-            mechanism,
-            lambda stream: self.filled(mechanism, list(stream)),
-            neighbouring_streams(items, 2),
-            epsilon,
-            cutoff=1e-4,
-        )
-        return Finding("exact", "every branch of the code, least delta", "delta", delta, found.lower, 0, "length <= 2")
+        return forms.rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
 
     def _conforms(self, mechanism: Entries) -> Finding:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
@@ -1062,8 +1010,8 @@ class EntriesAudit(HistogramAudit):
             entries = self._entries(mechanism, summary)
             if mechanism.universe is None and self.reduces:
                 kept = entries[1] > min(uniform, D - 1)
-                entries = [item for item, keep in zip(entries[0], kept, strict=True) if keep], entries[1][kept]
-                entries = entries[0], np.maximum(entries[1], D)
+                shown_items = [item for item, keep in zip(entries[0], kept, strict=True) if keep]
+                entries = shown_items, np.maximum(entries[1][kept], D)
             items, values = entries
             each = cut - values + (np.arange(len(values)) + shift) % 5 - 2
             source = ScriptedSource(0, each if len(each) else 0, uniform)
@@ -1114,19 +1062,15 @@ class EntriesAudit(HistogramAudit):
         distance = _l1 if rho is None else _l2
         pairs = self._counters.large_pairs(mechanism, effort)
         some = pairs[: max(200, effort.large_pairs // 4)]
-        worst = max(distance(*(self._released(mechanism, summary) for summary in pair)) for pair in some)
+
+        def released(summary: Any) -> dict[Any, int]:
+            given: Any = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
+            entries: dict[Any, int] = mechanism.entries(given).to_dict()
+            return entries
+
+        worst = max(distance(released(one), released(two)) for one, two in some)
         yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
         yield self._counters.large_structure(mechanism, pairs)
-
-    def _released(self, mechanism: Entries, summary: Any) -> dict[Any, int]:
-        given: Any = [summary, *self.filled(mechanism, [])[1:]] if self.parts else summary
-        entries: dict[Any, int] = mechanism.entries(given).to_dict()
-        return entries
-
-
-def _raised(pair: StatePair, more: int) -> StatePair:
-    """The pair with every common entry raised."""
-    return StatePair(tuple(key.moved(more) if key.first and key.second else key for key in pair.keys))
 
 
 @lru_cache(maxsize=8)
@@ -1185,27 +1129,18 @@ def public_length(mechanism: Any) -> int | None:
 class CellsAudit(HistogramAudit):
     """What is checked of heavy hitters from noisy cells, with a cut above all that may be untracked.
 
-    For a public length or a noisy one.
+    For a public length or a noisy one. A derived class has `changes`: how many cells one event changes, and by how
+    much; `too_short`: the chance that a noisy length is below the true one, from how much the code adds to it;
+    `failing`: what may go wrong beside the cells for a length, and how it comes about; and `conforms`: how often the
+    release with chosen noise is not what the law says.
     """
 
     hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
     beside = "cells, hashing and noise beyond the cut"
-
-    def changes(self, mechanism: Any) -> tuple[int, int]:
-        """How many cells one event changes, and by how much."""
-        raise NotImplementedError
-
-    def too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
-        """The chance that a noisy length is below the true one, from how much the code adds to it."""
-        raise NotImplementedError
-
-    def failing(self, mechanism: Any, noise: NoiseLaw, n: int) -> tuple[float, str]:
-        """What may go wrong beside the cells for this length, and how it comes about."""
-        raise NotImplementedError
-
-    def conforms(self, mechanism: Any) -> int:
-        """How often the release with chosen noise is not what the law says: cells, what is shown of them, draws."""
-        raise NotImplementedError
+    changes: Callable[[Any], tuple[int, int]]
+    too_short: Callable[[Any, NoiseLaw, NoiseLaw | None], float]
+    failing: Callable[[Any, NoiseLaw, int], tuple[float, str]]
+    conforms: Callable[[Any], int]
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """What the cells lose and what may go wrong beside them, summed from the mechanism's own cut and scale."""
@@ -1218,18 +1153,15 @@ class CellsAudit(HistogramAudit):
             loss = float(m * changes * height / Fraction(mechanism.scale)) + spent
             yield Finding("exact", "l1-distance of what gets noise, over its scale", "epsilon", epsilon, loss)
         elif m == height == 1:
-            cells = gaussian_split_delta(noise, 0, changes, 10**9, epsilon - spent)
+            cells = forms.gaussian_split_delta(noise, 0, changes, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift is not a lattice sum
             cells = mechanism.deltas.gaussian
         public = public_length(mechanism)
         short = 0.0 if public is not None else self.too_short(mechanism, noise, length)
         lengths = (10, 400, 10_000) if public is None else (public,)  # some that a noisy one may turn out to be
         worst, how = max(self.failing(mechanism, noise, n) for n in lengths)
-        total, detail = (
-            cells + worst + (1.0 + math.exp(epsilon)) * short,
-            f"cells {cells:.3g}, length {short:.3g}, {how}",
-        )
-        yield Finding("exact", self.beside, "delta", delta, total, 1, detail)
+        total = cells + worst + (1.0 + math.exp(epsilon)) * short
+        yield Finding("exact", self.beside, "delta", delta, total, 1, f"cells {cells:.3g}, length {short:.3g}, {how}")
         wrong = self.conforms(mechanism)
         yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
 
@@ -1277,32 +1209,26 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 
 @dataclass(frozen=True)
 class LinearAudit(CellsAudit):
-    """The four checks of linear sketches."""
-
     median: bool
 
     def twins(self, mechanism: Linear) -> Sequence[Twin]:
-        """Less noise, and cuts without what they are for."""
         if mechanism.stream_length == "noisy":
             # The cut is above what may be untracked, by what the noise of a cell reaches.
             lower = twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
             return (half_the_noise(mechanism), lower, length_without_margin(mechanism))
         # There is no order to leak unless two items can be above the cut at once.
         two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * int(mechanism.stream_length)
-        return (half_the_noise(mechanism), cut_without_errors(mechanism), *((leaked_order(mechanism),) if two else ()))
-
-    @property
-    def _kind(self) -> Any:
-        return CountSketch if self.median else CountMin
+        # [SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it.
+        cut = int(mechanism.stream_length) // mechanism.capacity
+        without = twin(mechanism, "cut at n/k, without the errors", threshold=cut)
+        return (half_the_noise(mechanism), without, *((leaked_order(mechanism),) if two else ()))
 
     def filled(self, mechanism: Linear, stream: Sequence[int]) -> Any:
-        sketch = self._empty(mechanism)
+        kind: Any = CountSketch if self.median else CountMin
+        shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": SEED}
+        sketch = kind(mechanism.width, mechanism.depth, **shape)
         sketch.update(np.asarray(stream, np.int64))
         return sketch
-
-    def _empty(self, mechanism: Linear) -> Any:
-        shape = {"tracked": mechanism.capacity, "max_key_bytes": mechanism.max_key_bytes, "seed": SEED}
-        return self._kind(mechanism.width, mechanism.depth, **shape)
 
     def structure(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """One event moves one cell of every row by one, on every pair of short streams."""
@@ -1320,7 +1246,7 @@ class LinearAudit(CellsAudit):
         if length is not None:
             return length.hidden(-added)
         # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
-        return noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
+        return forms.noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
 
     def failing(self, mechanism: Linear, noise: NoiseLaw, n: int) -> tuple[float, str]:
         """What hashing and noise do, for the most favourable error g at this length."""
@@ -1380,19 +1306,15 @@ class LinearAudit(CellsAudit):
     def coupled(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
         epsilon, m = claim(mechanism)[0], items_of(mechanism)
-        pairs = random_pairs(lambda: self._empty(mechanism), effort.large_pairs // 4, 2000, 300)
-        laplace = mechanism.noise == "laplace"
-        length = self.length_noise(mechanism)
+        pairs = random_pairs(lambda: self.filled(mechanism, []), effort.large_pairs // 4, 2000, 300)
+        laplace, length = mechanism.noise == "laplace", self.length_noise(mechanism)
         epsilon -= 0.0 if length is None else float(m / length.scale)
         declared = math.sqrt(mechanism.depth)
         if laplace:
             declared = float(mechanism.scale * Fraction(epsilon)) / m * (1 + 1e-12)
-        worst = 0.0
-        for first, second in pairs:
-            moved = np.abs(first.not_private_cells() - second.not_private_cells()).ravel()
-            worst = max(worst, float(moved.sum() if laplace else np.sqrt((moved * moved).sum())))
-        norm = "l1" if laplace else "l2"
-        yield Finding("coupled", f"{norm}-sensitivity of the cells", "sensitivity", declared, worst, len(pairs))
+        apart = ((first.not_private_cells() - second.not_private_cells()).ravel() for first, second in pairs)
+        moved = (float(np.abs(each).sum() if laplace else np.sqrt((each * each).sum())) for each in apart)
+        yield largest("coupled", f"{'l1' if laplace else 'l2'}-sensitivity of the cells", declared, moved)
 
 
 @lru_cache(maxsize=4)
@@ -1487,8 +1409,7 @@ class ShardedAudit(CounterAudit):
         if mechanism.capacity * mechanism.shards <= _FEW_COUNTERS:
             epsilon, delta = claim(mechanism)
             pairs = list(neighbouring_streams(self._universe(mechanism), 3 + effort.length, items_of(mechanism)))
-            fill = lambda stream: self.filled(mechanism, stream)  # noqa: E731
-            worst = worst_divergence(mechanism, fill, pairs, epsilon, _CUTOFF, signature).upper
+            worst = worst_divergence(mechanism, partial(self.filled, mechanism), pairs, epsilon, _CUTOFF).upper
             check = "the law of all shards together, from the code"
             yield Finding("exact", check, "delta", delta, worst, 2 * len(pairs))
 
@@ -1524,14 +1445,9 @@ class ShardedAudit(CounterAudit):
         heavy, more = self.heavy(mechanism), items_of(mechanism)
         *items, last = self._of_shard(mechanism, 0, mechanism.capacity + 1)
         full = [item for item in items for _ in range(len(heavy))]
+        offset = lambda shown: float(shown.offset[0][0])  # noqa: E731
         yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, partial(count_of, 0))
-        yield self.pair(
-            mechanism,
-            "every counter of a shard lower",
-            full + [last] * more,
-            full,
-            lambda shown: float(shown.offset[0][0]),
-        )
+        yield self.pair(mechanism, "every counter of a shard lower", full + [last] * more, full, offset)
         yield self.pair(mechanism, "one key appears", heavy + [1] * more, heavy, Listed(frozenset([1])))
 
     def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
@@ -1563,15 +1479,6 @@ def _one_shard_in_a_state(first: Any, second: Any) -> bool:
     """Whether one shard differs, and by one event: in one of the states of [LT] Lemma 8."""
     changed = [(a, b) for a, b in zip(_states(first), _states(second), strict=True) if a != b]
     return len(changed) == 1 and lemma_8_state(*changed[0], first.capacity) is not None
-
-
-def signature(first: Any, second: Any) -> Any:
-    """All that the release of two summaries can depend on, up to the names of the items."""
-    out = []
-    for a, b in zip(_states(first), _states(second), strict=True):
-        c, d = dict(a.counts), dict(b.counts)
-        out.append((tuple(sorted((c.get(x, -1), d.get(x, -1)) for x in {*c, *d})), a.offset, b.offset))
-    return tuple(sorted(out))
 
 
 def by_rows(mechanism: ShardedOffset) -> Twin:
@@ -1628,52 +1535,214 @@ def leaked_order(mechanism: Any) -> Twin:
 # ---- the papers' errors and tempting shortcuts, word for word. NOT PRIVATE -------------------------------------------
 
 
-def _calibrated_as(mechanism: Any, name: str, changes: int, steps: int) -> Twin:
-    """Noises and cut as if a unit moved this many counters, by so much."""
-    sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
-    return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
+def too_little_shared_noise(mechanism: Any) -> Sequence[Twin]:
+    """Noises and cut as if a unit moved fewer counters than it may, or by less; and the noise of each counter alone,
+    which is about half of what that needs.
 
+    An event may move all counters of merged sketches, and each event of a user does. One decrement moves all counters
+    of a user-level sketch, not only those of the user's m items, and every part of a user does.
+    """
+    fewer, once = "merged sketch with noise for one counter", "noise for one event of a user"
+    changes, steps = 1, items_of(mechanism)
+    if isinstance(mechanism, UserSketch):
+        fewer, once = "noise for m counters instead of k", "noise for users of one part"
+        changes, steps = steps, mechanism.parts_per_user
 
-def _shared(mechanism: Any, changes: int, steps: int, fewer: str, once: str) -> Sequence[Twin]:
-    twins = []
-    if changes < mechanism.capacity:
-        twins.append(_calibrated_as(mechanism, fewer, changes, steps))
+    def calibrated_as(name: str, changes: int, steps: int) -> Twin:
+        sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
+        return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
+
+    twins = [calibrated_as(fewer, changes, steps)] if changes < mechanism.capacity else []
     if steps > 1:
-        twins.append(_calibrated_as(mechanism, once, mechanism.capacity, 1))
+        twins.append(calibrated_as(once, mechanism.capacity, 1))
     if mechanism.capacity > 1:
         twins.append(twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10))
     return twins
-
-
-def noise_for_one_counter(mechanism: Any) -> Sequence[Twin]:
-    """Merged sketches released as if an event moved one counter: it may move all of them. As if all events of a user
-    together moved them by one. And with the noise of each counter alone, which is about half of what that needs."""
-    names = "merged sketch with noise for one counter", "noise for one event of a user"
-    return _shared(mechanism, 1, items_of(mechanism), *names)
-
-
-def noise_for_the_items_of_a_user(mechanism: Any) -> Sequence[Twin]:
-    """A user-level sketch released as if a user of m items moved m counters: one decrement moves all k. As if a user of
-    several parts moved them by one: every part does. And without the shared noise."""
-    names = "noise for m counters instead of k", "noise for users of one part"
-    return _shared(mechanism, items_of(mechanism), mechanism.parts_per_user, *names)
-
-
-def cut_without_errors(mechanism: Any) -> Twin:
-    """[SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it."""
-    cut = mechanism.stream_length // mechanism.capacity
-    return twin(mechanism, "cut at n/k, without the errors", threshold=cut)
 
 
 def length_without_margin(mechanism: Any) -> Twin:
     """A noisy length as it comes: it is below the true one half of the time, and so is the cut."""
     original = type(mechanism).noisy_length
 
-    def length(self: Any, summary: Any, cells: Any, source: Any) -> int:
-        added = int(original(self, summary, summary.not_private_cells(), ScriptedSource())) - int(summary.total)
-        return max(0, int(original(self, summary, cells, source)) - added)
+    def length(self: Any, summary: Any, *given: Any) -> int:
+        # Of an oracle the length is given, of a sketch its cells with noise, too.
+        total, cells = (summary, ()) if isinstance(summary, int) else (summary.total, (summary.not_private_cells(),))
+        added = int(original(self, summary, *cells, ScriptedSource())) - int(total)
+        return max(0, int(original(self, summary, *given)) - added)
 
     return twin(mechanism, "noisy length without its margin", noisy_length=length)
+
+
+def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
+    """[LT] Algorithm 2's threshold on a sketch that drops zero counters: k keys, not two, may be hidden at once.
+
+    With few counters the two thresholds may agree; then there is nothing to catch.
+    """
+    cut = pmg_threshold(*claim(mechanism))
+    if cut >= mechanism.threshold:
+        return ()
+    return (twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut),)
+
+
+def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
+    """[SS] Algorithm 3 where |X| counts events: the cut is computed from their number, which is private."""
+    if not isinstance(mechanism.stream_length, int):
+        return ()
+
+    def literal(total: int) -> Any:
+        return replace(mechanism, stream_length=total)
+
+    return (
+        twin(
+            mechanism,
+            "cut from the private length (SS Alg 3)",
+            not_private_cut=lambda self, total: int(literal(total).threshold),
+            draw=lambda self, summary, source: literal(summary.total).draw(summary, source),
+            of_snapshot=lambda self, summary, source=None: literal(summary.total).of_snapshot(summary, source),
+        ),
+    )
+
+
+def noise_for_fewer_counters(mechanism: Any) -> Sequence[Twin]:
+    """[LT] Lemmas 17 and 27 misread: an event as if it moved one counter, a user as if it moved m; all k may move."""
+    sigma, cut = gshm_calibration(*claim(mechanism), items_of(mechanism))
+    return (twin(mechanism, "noise for fewer than k counters", scale=Fraction(sigma), threshold=cut),)
+
+
+# ---- heavy hitters from a frequency oracle that the user brings: whether it keeps to what it states, too -------------
+class _ListedOracle:
+    """The audit's own oracle: exact counts of 0 to size - 1, every one of them in two cells."""
+
+    changes, height = 2, 1
+
+    def __init__(self, size: int = 8) -> None:
+        self.rows = np.zeros((2, size), np.int64)
+
+    def update(self, items: Sequence[Any], counts: Ints) -> None:
+        self.rows[:, np.asarray(items, np.int64)] += counts
+
+    def cells(self) -> Ints:
+        return self.rows
+
+    def estimate(self, items: Sequence[Any], cells: Ints) -> Ints:
+        smallest: Ints = cells[:, np.asarray(items, np.int64)].min(axis=0)
+        return smallest
+
+    def error(self, length: int, items: int, failure: float) -> tuple[int, int]:
+        return 0, 0
+
+
+class OracleAudit(CellsAudit):
+    """The four checks. Items are small numbers, which the oracle must be able to count."""
+
+    beside = "cells, errors and noise beyond the cut"
+
+    def filled(self, mechanism: OracleHeavyHitters, stream: Sequence[int]) -> TrackedOracle:
+        """The oracle of a stream, with its candidates. All have one seed, that of the first."""
+        tracked = TrackedOracle(copy.deepcopy(_first(mechanism)), mechanism.capacity)
+        tracked.update(np.asarray(stream, np.int64))
+        return tracked
+
+    def structure(self, mechanism: OracleHeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """What the oracle states, on every pair of short streams, in one batch and in several."""
+        told, tried = mechanism.statement, 0
+        changed = height = broken = 0
+        wrong = 0
+        rng = np.random.default_rng(1)
+        some = rng.integers(-50, 50, told.shape)
+        for stream, shorter in neighbouring_streams(range(3), 3 + max(effort.length, 0)):
+            longer, less = (self.filled(mechanism, one) for one in (stream, shorter))
+            pieces = self.filled(mechanism, stream[:1])
+            pieces.update(np.asarray(stream[1:], np.int64))
+            for one in (longer, pieces):
+                moved = np.abs(one.not_private_cells() - less.not_private_cells())
+                changed, height = max(changed, int((moved > 0).sum())), max(height, int(moved.max()))
+            # Estimates from given cells tell nothing of what was counted.
+            first, second = (one.estimates_from([0, 1, 2], some) for one in (longer, less))
+            broken += not np.array_equal(first, second)
+            nudged = some + rng.integers(-3, 4, told.shape)
+            broken += bool(np.abs(longer.estimates_from([0, 1, 2], nudged) - first).max() > 3 * told.gain)
+            below, above = mechanism.errors(len(stream))
+            estimates = longer.estimates_from([0, 1, 2], longer.not_private_cells())
+            truth = np.array([stream.count(item) for item in range(3)])
+            wrong += bool(((estimates < truth - below) | (estimates > truth + above)).any())
+            tried += 1
+        yield Finding("structure", "cells that one event changes", "sensitivity", told.changes, changed, tried)
+        yield Finding("structure", "by how much", "sensitivity", told.height, height, tried)
+        yield Finding("structure", "estimates are made from cells alone", "violations", 0, broken, tried)
+        yield Finding("structure", "estimates err by no more than stated", "violations", 0, wrong, tried)
+
+    def changes(self, mechanism: OracleHeavyHitters) -> tuple[int, int]:
+        return mechanism.statement.changes, mechanism.statement.height
+
+    def too_short(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        assert length is not None
+        return length.hidden(100 - mechanism.noisy_length(100, ScriptedSource()))
+
+    def _cut(self, mechanism: OracleHeavyHitters, n: int) -> int:
+        """The least that a noisy estimate must reach; a noisy length is no less than the true one, except with
+        probability `short`."""
+        return int(mechanism.threshold) + (0 if public_length(mechanism) is not None else int(mechanism.untracked(n)))
+
+    def failing(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, n: int) -> tuple[float, str]:
+        """What the oracle fails by itself, and P[some noise lifts an item that may be untracked to the cut]."""
+        below, above = mechanism.errors(n)
+        k, told = mechanism.capacity, mechanism.statement
+        largest = (n + k * (above + below)) // (k + 1) + above
+        least = -(-(self._cut(mechanism, n) - largest) // told.gain)  # noise of a cell that an estimate needs
+        passes = min(1.0, 2 * told.cells * noise.shown(max(least, 0)))
+        failing = 2.0 * mechanism.deltas.hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes
+        return failing, f"noise beyond the cut {passes:.3g}"
+
+    def conforms(self, mechanism: OracleHeavyHitters) -> int:
+        wrong, told = 0, mechanism.statement
+        summary = self.filled(mechanism, several(mechanism.capacity))
+        items = summary.not_private_counts().items.to_pylist()
+        for shift in range(3):
+            cut = self._cut(mechanism, summary.total)
+            noise = np.resize([cut - 3 + shift, cut + shift, cut - 2], told.cells)
+            source = ScriptedSource(0, noise.tolist())
+            release = mechanism(summary, source)
+            estimates = summary.estimates_from(items, summary.not_private_cells() + noise.reshape(told.shape))
+            at = mechanism.threshold + (release.offset or 0)
+            wrong += shown_by(release) != {x: int(v) for x, v in zip(items, estimates, strict=True) if v >= at}
+            first, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
+            wrong += first != (mechanism.noise, mechanism.scale, told.cells)
+            wrong += len(others) != (mechanism.stream_length == "noisy") or at < cut
+        return wrong
+
+    def coupled(self, mechanism: OracleHeavyHitters, effort: Effort) -> Iterator[Finding]:
+        """The distance of the cells on longer random streams, in batches."""
+        told, rng = mechanism.statement, np.random.default_rng(2)
+
+        def moved(_: int) -> int:
+            stream, left_out = rng.integers(0, 8, 60), int(rng.integers(60))
+            sides = []
+            for events in (stream, np.delete(stream, left_out)):
+                sides.append(self.filled(mechanism, events[:20].tolist()))
+                sides[-1].update(events[20:])
+            return int(np.abs(sides[0].not_private_cells() - sides[1].not_private_cells()).sum())
+
+        pairs = range(max(20, effort.large_pairs // 50))
+        yield largest("coupled", "l1-distance of the cells", told.changes * told.height, map(moved, pairs))
+
+    def twins(self, mechanism: Any) -> Sequence[Twin]:
+        noisy = mechanism.stream_length == "noisy"
+        return [
+            half_the_noise(mechanism),
+            twin(mechanism, "no margin for noise", margin=1),
+            twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0),
+            length_without_margin(mechanism) if noisy else leaked_order(mechanism),
+        ]
+
+
+def _first(mechanism: Any) -> Any:
+    """One empty oracle for all streams of an audit."""
+    made = vars(mechanism).get("audited")
+    if made is None:
+        made = mechanism.oracle()
+        object.__setattr__(mechanism, "audited", made)
+    return made
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -1686,11 +1755,7 @@ _MORE = Budget(8.0, 0.02)
 
 register(
     Offset,
-    lambda: (
-        Offset(_LARGE, capacity=3),
-        Offset(_LARGE, capacity=2, unit=User(2)),
-        Offset(_SMALL, capacity=256),
-    ),
+    lambda: (Offset(_LARGE, capacity=3), Offset(_LARGE, capacity=2, unit=User(2)), Offset(_SMALL, capacity=256)),
     CounterAudit("misra-gries", zeros=True, shared="published"),
 )
 register(
@@ -1713,12 +1778,8 @@ register(
 )
 register(
     Merged,
-    lambda: (
-        Merged(_LARGE, capacity=3),
-        Merged(_SMALL, capacity=64),
-        Merged(_LARGE, capacity=3, unit=User(2)),
-    ),
-    CounterAudit("merged", shared="halves", literal=noise_for_one_counter),
+    lambda: (Merged(_LARGE, capacity=3), Merged(_SMALL, capacity=64), Merged(_LARGE, capacity=3, unit=User(2))),
+    CounterAudit("merged", shared="halves", literal=too_little_shared_noise),
 )
 register(
     UserSketch,
@@ -1727,7 +1788,7 @@ register(
         UserSketch(_SMALL, capacity=64, unit=User(8)),
         UserSketch(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
     ),
-    CounterAudit("users", shared="halves", literal=noise_for_the_items_of_a_user),
+    CounterAudit("users", shared="halves", literal=too_little_shared_noise),
 )
 register(
     ReducedMisraGries,
@@ -1740,10 +1801,7 @@ register(
 )
 register(
     Summed,
-    lambda: (
-        Summed(_LARGE, capacity=2, sketches=2),
-        Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
-    ),
+    lambda: (Summed(_LARGE, capacity=2, sketches=2), Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000))),
     EntriesAudit(reduces=True, parts=True),
 )
 register(
@@ -1763,4 +1821,47 @@ register(
         CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
     ),
     LinearAudit(median=True),
+)
+register(
+    PrivateMisraGries,
+    lambda: (
+        PrivateMisraGries(_LARGE, capacity=3),
+        PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
+    ),
+    CounterAudit("misra-gries", zeros=True, shared="hidden"),
+)
+register(
+    TextbookMisraGries,
+    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
+    CounterAudit("misra-gries", zeros=False, shared="hidden", literal=threshold_of_algorithm_2),
+)
+register(
+    PrivateSpaceSaving,
+    lambda: (
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
+        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
+    ),
+    CounterAudit("space-saving", zeros=True, literal=length_of_the_data),
+)
+_of_events, _of_users = (CounterAudit(kind, literal=noise_for_fewer_counters) for kind in ("merged", "users"))
+register(
+    GaussianSparseHistogram,
+    lambda: (
+        GaussianSparseHistogram(_LARGE, capacity=3),
+        GaussianSparseHistogram(_SMALL, capacity=64),
+        GaussianSparseHistogram(_LARGE, capacity=3, unit=User(2)),
+    ),
+    lambda mechanism: _of_users if isinstance(mechanism.unit, User) else _of_events,
+)
+register(
+    ChanMisraGries,
+    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
+    EntriesAudit(reduces=False),
+)
+_EXAMPLE = OracleHeavyHitters(_MORE, 50, _ListedOracle, 51, stream_length=400)  # k so large that n/k is not the cut
+
+register(
+    OracleHeavyHitters, lambda: (_EXAMPLE, replace(_EXAMPLE, noise="gaussian", stream_length="noisy")), OracleAudit()
 )

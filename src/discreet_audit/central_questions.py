@@ -1,4 +1,4 @@
-"""The rows of `discreet.central` that answer other questions: a number, a public list, quantiles, people, groups.
+"""The rows of `discreet.central` that answer other questions: numbers, public lists, quantiles, people, pairs, moments.
 
 What is claimed of a number, of a public list and of the nodes of a tree is one shift behind noise of one law. The shift
 is found by trying all small data, the law and the scale are read from what a release asks its source for, and the
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from itertools import combinations, pairwise, product
+from functools import partial, reduce
+from itertools import combinations, combinations_with_replacement, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,35 +24,40 @@ from discreet.central import (
     CreditedDistinct,
     Grid,
     NoisyCount,
+    PersonMoments,
     QuantileChoice,
     QuantileTree,
+    RowMoments,
     UniverseHistogram,
 )
 from discreet.central.person_pairs import PersonPairs
 from discreet.central.person_vectors import LOOK, Calibration, PersonVectors, alone
 from discreet.central.quantile_choice import Found, ShareChoice
-from discreet.events.bad_people import BadPeople
+from discreet.engines.group_sums import group_sums
+from discreet.engines.person_sums import PersonSums, person_sums
+from discreet.events.assembly import BadPeople
+from discreet.events.tables import events_of
 from discreet.noise import RandomSource, fresh_source, seeded_source
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.questions import Count, Distinct, Histogram
-from discreet.questions.data import data_of
+from discreet.questions.answer import data_of
 from discreet.questions.report import Report
 from discreet.summaries import ExactCounts
 from discreet.summaries.combinations import Combinations
+from discreet.summaries.moments import GroupSums, ValueMoment
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
 from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, register, twin, violations
-from discreet_audit.exact import (
-    Draw,
-    ScriptedSource,
-)
+from discreet_audit.exact import Draw, ScriptedSource, least_whole
 from discreet_audit.statistical import clopper_pearson, proved
 
 # ---- numbers with noise of one law: a count, different values credited to people, every item of a list ---------------
 
 _PURE, _SOME, _RHO = Budget(1.0), Budget(1.0, 0.02), Budget.zcdp(0.5)
 _ROUNDED = 1.0 + 1e-12
+Neighbours = tuple[Any, Any, Callable[[Any], float]]
+"""Two data sets that one unit tells apart, and the score of what is drawn that does."""
 
 
 def shift_loss(budget: Budget, draw: Draw, changes: int, height: int) -> tuple[str, float]:
@@ -98,10 +103,7 @@ class ShiftAudit(Audit):
     """What is checked of all numbers behind noise of one law."""
 
     more = "one unit more"
-
-    def neighbours(self, mechanism: Any) -> tuple[Any, Any, Callable[[Any], float]]:
-        """Two data sets that one unit tells apart, and the score of what is drawn that does."""
-        raise NotImplementedError
+    neighbours: Callable[[Any], Neighbours]
 
     def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
@@ -116,9 +118,7 @@ def noise_for_one(mechanism: Any, name: str, numbers: int) -> Twin:
 
 
 class CountAudit(ShiftAudit):
-    """The four checks of one number with noise."""
-
-    def neighbours(self, mechanism: NoisyCount) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: NoisyCount) -> Neighbours:
         """A number and what a unit may make of it."""
         return 100 + mechanism.sensitivity, 100, float
 
@@ -152,8 +152,6 @@ class CountAudit(ShiftAudit):
             yield largest("coupled", "one person more", mechanism.sensitivity, moved)
 
     def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
-        """Less noise, none where there is nothing, and values that nobody is charged for."""
-
         def exact_zero(self: Any, count: int, source: Any) -> int:
             return type(mechanism).draw(self, count, source) if count else 0
 
@@ -167,15 +165,14 @@ class CountAudit(ShiftAudit):
 class BadShareAudit(ShiftAudit):
     """The four checks of a test of bad rows: one bit, of a number with noise."""
 
-    def neighbours(self, mechanism: BadShare) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: BadShare) -> Neighbours:
         """Where the outcome is most open, and what a unit may make of it."""
         return mechanism.cut + mechanism.sensitivity, mechanism.cut, float
 
     def structure(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the statistic."""
-        moved = [*_moved_statistic(mechanism)]
-        found = "one unit moves the statistic"
-        yield Finding("structure", found, "sensitivity", mechanism.sensitivity, max(moved), len(moved))
+        moved = _moved_statistic(mechanism)
+        yield largest("structure", "one unit moves the statistic", mechanism.sensitivity, moved)
 
     def exact(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
         """The outcome is a function of the noisy statistic, behind noise for the shift of one unit."""
@@ -192,14 +189,14 @@ class BadShareAudit(ShiftAudit):
 
     def coupled(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
         """With the same noise more bad rows are never accepted where fewer are refused, and none are refused."""
-        broken = 0
-        for seed in range(20):
+
+        def broken(seed: int) -> bool:
             outcomes = [mechanism.draw(s, seeded_source(seed)) for s in (-10, 0, mechanism.cut, 3 * mechanism.cut + 1)]
-            broken += outcomes != sorted(outcomes) or outcomes[0] or not outcomes[-1]
-        yield Finding("coupled", "the outcome rises with the statistic", "violations", 0, broken, 20)
+            return outcomes != sorted(outcomes) or outcomes[0] or not outcomes[-1]
+
+        yield violations("coupled", "the outcome rises with the statistic", map(broken, range(20)))
 
     def twins(self, mechanism: BadShare) -> Sequence[Twin]:
-        """Less noise, and none: what is compared is the true share."""
         true_share = lambda self, statistic, source: statistic > 0  # noqa: E731
         return [half_the_noise(mechanism), twin(mechanism, "compares the true share", draw=true_share)]
 
@@ -211,18 +208,17 @@ def _moved_statistic(mechanism: BadShare) -> Iterator[int]:
             before = mechanism.statistic(bad, good)
             yield from (abs(mechanism.statistic(*after) - before) for after in ((bad + 1, good), (bad, good + 1)))
         return
+
+    def statistic(people: Sequence[Sequence[bool]], groups: Sequence[int]) -> int:
+        found = BadPeople(groups=2)
+        for rows, group in zip(people, groups, strict=False):  # as their hash puts people into groups
+            for good in rows:
+                found.mark_groups(np.array([group]), good)
+        return mechanism.statistic(*found.counts())
+
     kinds = [(), (True,), (False,), (True, False)]  # whether rows of a person can be read
-    for people, group in product(product(kinds, repeat=3), product(range(2), repeat=3)):
-        yield abs(_grouped(mechanism, people, group) - _grouped(mechanism, people[:2], group))
-
-
-def _grouped(mechanism: BadShare, people: Sequence[Sequence[bool]], groups: Sequence[int]) -> int:
-    """The statistic of people whose hash puts them into these groups."""
-    found = BadPeople(groups=2)
-    for rows, group in zip(people, groups, strict=False):
-        for good in rows:
-            found.mark_groups(np.array([group]), good)
-    return mechanism.statistic(*found.counts())
+    for people, groups in product(product(kinds, repeat=3), product(range(2), repeat=3)):
+        yield abs(statistic(people, groups) - statistic(people[:2], groups))
 
 
 def _small_people(values: int, step: int = 1) -> Iterator[tuple[Any, Any]]:
@@ -275,21 +271,18 @@ class ChoiceAudit(ShiftAudit):
 
     more = "one person more"
 
-    def neighbours(self, mechanism: ChosenDistinct) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: ChosenDistinct) -> Neighbours:
         """What is credited with and without a person."""
         first, second = ({m: 200 + more * m for m in mechanism.CANDIDATES} for more in (1, 0))
         return first, second, lambda drawn: float(drawn[1])
 
     def _moved(self, mechanism: ChosenDistinct, data: Iterable[tuple[Any, Any]]) -> list[tuple[int, float]]:
         """How far one more person moves a score (in steps), and f_m (in m)."""
-        both = ([_credits(mechanism, people) for people in pair] for pair in data)
-        return [
-            (
-                int(np.abs(mechanism.scores(after) - mechanism.scores(before)).max()),
-                max((after[m] - before[m]) / m for m in before),
-            )
-            for before, after in both
-        ]
+        moved = []
+        for before, after in ([_credits(mechanism, people) for people in pair] for pair in data):
+            scores = np.abs(mechanism.scores(after) - mechanism.scores(before))
+            moved.append((int(scores.max()), max((after[m] - before[m]) / m for m in before)))
+        return moved
 
     def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """All small data: one more person moves every score by at most 1, and f_m by at most m."""
@@ -327,7 +320,6 @@ class ChoiceAudit(ShiftAudit):
         yield largest("coupled", "one person more", 1, (max(score / mechanism.STEPS, f) for score, f in moved))
 
     def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
-        """A budget spent twice, choices that are not paid for, and values that nobody is charged for."""
         part = mechanism.choice_epsilon
 
         def bare(self: Any, found: Any, source: Any) -> int:
@@ -345,13 +337,11 @@ class ChoiceAudit(ShiftAudit):
 
 
 class UniverseAudit(ShiftAudit):
-    """The four checks of a histogram over a public list."""
-
     def moved(self, mechanism: UniverseHistogram) -> int:
         """How many counts one unit moves, by what is said of people, and not by what the mechanism makes of it."""
         return min(mechanism.max_items or 1, int(mechanism.universe.size))
 
-    def neighbours(self, mechanism: UniverseHistogram) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: UniverseHistogram) -> Neighbours:
         """One unit alone: the sum of the counts that it moves."""
         m = self.moved(mechanism)
         return self.filled(range(m)), self.filled([]), lambda drawn: float(drawn.noisy[:m].sum())
@@ -401,7 +391,6 @@ class UniverseAudit(ShiftAudit):
         yield violations("coupled", "order of rows, items outside", map(broken, range(10)))
 
     def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
-        """Less noise, none where there is nothing, and noise for one item of several."""
         draw = type(mechanism).draw
 
         def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
@@ -419,7 +408,7 @@ class ReportAudit(ShiftAudit):
 
     more = "one row or person more"
 
-    def neighbours(self, mechanism: Report) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: Report) -> Neighbours:
         """A table, and the same without the one person who has everything, or without one row."""
         rows = [(f"p{number}", "a") for number in range(20)] + [("one", item) for item in _LISTED]
         fewer = rows[:-1] if mechanism.user is None else rows[:20]
@@ -438,7 +427,13 @@ class ReportAudit(ShiftAudit):
         budget, draws = mechanism.budget, list(zip(source.draws, changes, strict=True))
         rho = sum(many / (2.0 * float(draw.scale) ** 2) for draw, many in draws if draw.law == "gaussian")
         epsilon = sum(many / float(draw.scale) for draw, many in draws if draw.law == "laplace")
-        yield from _composed(budget, epsilon, rho)
+        quantity, claimed, lost = "epsilon", float(budget.epsilon or 0.0) * _ROUNDED, epsilon
+        if budget.rho is not None:
+            quantity, claimed, lost = "rho", budget.rho * _ROUNDED, rho + epsilon**2 / 2.0
+        elif rho > 0.0:  # of Gaussian noise its exact delta
+            left = _gaussian_delta(float(budget.epsilon or 0.0) - epsilon, math.sqrt(2.0 * rho))
+            quantity, claimed, lost = "delta", budget.delta, left
+        yield Finding("exact", "all questions together", quantity, claimed, lost)
 
     def statistical(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
         source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
@@ -458,10 +453,11 @@ class ReportAudit(ShiftAudit):
         yield violations("coupled", "one unit moves the answers", map(broken, range(5)))
 
     def twins(self, mechanism: Report) -> Sequence[Twin]:
-        """The whole budget for every question, and budgets of twice the size."""
-        ways = Report.ways
+        ways, budget = Report.ways, mechanism.budget
         whole = tuple(Fraction(1) for _ in mechanism.questions)
-        twice = _times(mechanism.budget, 2.0)
+        twice = (
+            Budget(2.0 * (budget.epsilon or 0.0), budget.delta) if budget.rho is None else Budget.zcdp(2 * budget.rho)
+        )
         return [
             twin(mechanism, "every question has the whole budget", shares=whole),
             twin(mechanism, "twice the budget", ways=lambda self, data, budget: ways(self, data, twice)),
@@ -469,13 +465,6 @@ class ReportAudit(ShiftAudit):
 
 
 _LISTED = [f"i{number}" for number in range(60)]
-
-
-def _times(budget: Budget, factor: float) -> Budget:
-    if budget.rho is not None:
-        return Budget.zcdp(factor * budget.rho)
-    assert budget.epsilon is not None
-    return Budget(factor * budget.epsilon, budget.delta)
 
 
 def _way(report: Report, table: Any) -> Any:
@@ -490,18 +479,6 @@ def _drawn(report: Report, table: Any, source: Any) -> Any:
 
 def _number_of(answer: Any) -> float:
     return float(answer.value if hasattr(answer, "value") else answer.counts.sum())
-
-
-def _composed(budget: Budget, epsilon: float, rho: float) -> Iterator[Finding]:
-    """What noise of both laws loses together, against a budget: of Gaussian noise by its exact delta."""
-    what = "all questions together"
-    if budget.rho is not None:
-        yield Finding("exact", what, "rho", budget.rho * _ROUNDED, rho + epsilon**2 / 2.0)
-    elif rho == 0.0:
-        yield Finding("exact", what, "epsilon", float(budget.epsilon or 0.0) * _ROUNDED, epsilon)
-    else:
-        left = float(budget.epsilon or 0.0) - epsilon
-        yield Finding("exact", what, "delta", budget.delta, _gaussian_delta(left, math.sqrt(2.0 * rho)))
 
 
 def _reports() -> tuple[Report, ...]:
@@ -632,8 +609,6 @@ class _GrowingGrid(Grid):
 
 
 class QuantileTreeAudit(QuantilesAudit):
-    """The four checks of quantiles by a tree."""
-
     def _change(self, mechanism: QuantileTree, before: Values, after: Values) -> Any:
         """By how much one more unit moves each node."""
         return np.abs(np.subtract(*(mechanism.nodes(self.held(mechanism, rows)) for rows in (after, before))))
@@ -665,7 +640,7 @@ class QuantileTreeAudit(QuantilesAudit):
         yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
         yield shift_finding(mechanism.budget, asked[0], tree.levels, mechanism.height)
 
-    def neighbours(self, mechanism: QuantileTree) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: QuantileTree) -> Neighbours:
         """One unit alone: the nodes that it moves."""
         with_unit = self.held(mechanism, [(5, mechanism.grid.low)] * (mechanism.max_rows or 1))
         moved = mechanism.nodes(with_unit) > 0
@@ -679,8 +654,6 @@ class QuantileTreeAudit(QuantilesAudit):
         yield largest("coupled", "one unit more", mechanism.tree.levels * mechanism.height, moved)
 
     def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
-        """Less noise, noise for one level, and data that are not cut to the range, or to the rows of a person."""
-
         def every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
             return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * self.vote
 
@@ -759,8 +732,6 @@ def _found(held: Any) -> Found:
 
 
 class QuantileChoiceAudit(QuantilesAudit):
-    """The four checks of quantiles by recursive choice."""
-
     def _both(self, mechanism: QuantileChoice, pair: tuple[Values, Values]) -> tuple[Found, Found, int]:
         """What is found without and with a unit, and the mass that it adds."""
         before, after = (self.held(mechanism, rows) for rows in pair)
@@ -807,7 +778,7 @@ class QuantileChoiceAudit(QuantilesAudit):
         else:
             yield shift_finding(rest, asked[0], mechanism.tree.levels, mechanism.height)
 
-    def neighbours(self, mechanism: QuantileChoice) -> tuple[Any, Any, Callable[[Any], float]]:
+    def neighbours(self, mechanism: QuantileChoice) -> Neighbours:
         """One unit alone, in the last bin: which parts are chosen."""
         last = mechanism.grid.bins - 1
         first, second = (Found(np.array([0, last]), mechanism.height * np.array([2, 2 + more])) for more in (1, 0))
@@ -828,8 +799,6 @@ class QuantileChoiceAudit(QuantilesAudit):
         yield largest("coupled", check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
 
     def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
-        """Less noise, levels not paid for, sides that overlap, a sensitivity too small, data that are not cut."""
-
         def overlapping(self: QuantileChoice, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
             sides = QuantileChoice.below(self, node, part)
             return (ShareChoice(side.first, side.last, node.start, node.end, side.level) for side in sides)
@@ -930,30 +899,37 @@ class GivenNoise(ScriptedSource):
 
 
 class Answers(People):
-    """People whose answers pass through functions: to be changed, as a broken engine would, or to be noted."""
+    """People whose answers are noted, or changed as a broken engine would.
+
+    Args:
+        people: Who answers.
+        noted: Called at every answer.
+        changes: By the name of a question, what answers it instead: from the people, and what is asked.
+    """
 
     def __init__(
-        self,
-        people: People,
-        weights: Callable[[People, int], Counts] = lambda people, most: people.discovery_weights(most),
-        aimed: Callable[[People, int, Counts], Counts] = lambda people, most, aims: people.aimed_weights(most, aims),
-        sums: Callable[[Counts], Counts] = lambda sums: sums,
-        noted: Callable[[Counts], object] = lambda answer: None,
-        paired: Callable[..., Combinations] = Combinations,
+        self, people: People, noted: Callable[[], object] = lambda: None, **changes: Callable[..., Any]
     ) -> None:
-        self.people, self.weights, self.aimed, self.sums, self.noted = people, weights, aimed, sums, noted
-        self.paired = paired
+        self.people, self.noted, self.changes = people, noted, changes
         self.counted: tuple[Counts, Counts] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
-    def discovery_weights(self, most_items: int) -> Counts:
-        answer = self.weights(self.people, most_items)
-        self.noted(answer)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.people, name)
+
+    def _told(self, question: str, *asked: Any) -> Any:
+        change = self.changes.get(question)
+        return getattr(self.people, question)(*asked) if change is None else change(self.people, *asked)
+
+    def _noted(self, question: str, *asked: Any) -> Any:
+        answer = self._told(question, *asked)
+        self.noted()
         return answer
 
+    def discovery_weights(self, most_items: int) -> Counts:
+        return np.asarray(self._noted("discovery_weights", most_items))
+
     def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
-        answer = self.aimed(self.people, most_items, aims)
-        self.noted(answer)
-        return answer
+        return np.asarray(self._noted("aimed_weights", most_items, aims))
 
     def items(self, places: Counts) -> Any:
         return self.people.items(places)
@@ -962,39 +938,14 @@ class Answers(People):
         return self.people.holdings(places)
 
     def combinations(self, places: Counts, size: int) -> Any:
-        if self.paired is Combinations and isinstance(self.people, Answers):
-            return _Together(self.people.combinations(places, size), noted=self.noted)
-        return _Together(self.paired(self.people, places, size), noted=self.noted)
+        return Answers(self._told("combinations", places, size), self.noted)
 
-    def lengths(self, places: Counts, weights: Counts) -> tuple[Counts, Counts]:
-        lengths, times = self.people.lengths(places, weights)
-        self.noted(times)
-        return lengths, times
+    def lengths(self, places: Counts, weights: Counts) -> Any:
+        return self._noted("lengths", places, weights)
 
     def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        answer = self.sums(self.people.scaled_sums(places, weights, longest))
         self.counted = places, weights
-        self.noted(answer)
-        return answer
-
-
-class _Together(Answers):
-    """The same for what people have together."""
-
-    people: Combinations
-
-    @property
-    def total(self) -> int:
-        """How many combinations there are."""
-        return self.people.total
-
-    def products(self, numbers: Any) -> Any:
-        """For every combination that of its items."""
-        return self.people.products(numbers)
-
-
-class _Changed(Answers):
-    """People of a twin."""
+        return np.asarray(self._noted("scaled_sums", places, weights, longest))
 
 
 def _listed(mechanism: Any, people: Sequence[Sequence[str]]) -> ListedPeople:
@@ -1019,32 +970,11 @@ class Seen(NamedTuple):
         return cls(source.steps, bare, published)
 
 
-def steps_of(mechanism: PersonVectors, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
-    """What is seen of a release without noise, or with the answers of an earlier one.
-
-    Places follow the first appearance of items, so that a person who comes last has their own items at the end.
-    """
-    source, asked = GivenNoise(again), []
-    watched = Answers(_listed(mechanism, people), noted=lambda _: asked.append(len(source.draws)))
-    release = mechanism.of_snapshot(watched, source)
-    published = (release.rows(), release.error_model, release.left_out, release.threshold)
-    return Seen.of(source, asked, published)
-
-
 def _shift(first: NoisySums, second: NoisySums) -> float:
     """(euclidean distance of the sums)/sigma, without a person's own items, which come last."""
     length = min(len(first.sums), len(second.sums))
     difference = first.sums[:length].astype(float) - second.sums[:length].astype(float)
     return float(np.linalg.norm(difference)) / min(first.sigma, second.sigma)
-
-
-def least_whole(passes: Callable[[int], bool], most: int = 2**50) -> int:
-    """The least whole number that passes, of which all larger ones do."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passes(middle) else (middle + 1, high)
-    return low
 
 
 def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
@@ -1106,8 +1036,6 @@ def held(mechanism: PersonVectors, people: People, seed: int, confidence: float)
 
 
 class PeopleAudit(Audit):
-    """The four checks."""
-
     found, intervals = "listed", "intervals of {}"
     """What happens to the items of a person alone with probability delta at most; and what they are called."""
 
@@ -1120,8 +1048,15 @@ class PeopleAudit(Audit):
         return [COMMON[: 1 + index % few] for index in range(math.ceil(16 * mechanism.threshold) * few)]
 
     def steps(self, mechanism: Any, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
-        """What is seen of a release."""
-        return steps_of(mechanism, people, again)
+        """What is seen of a release without noise, or with the answers of an earlier one.
+
+        Places follow the first appearance of items, so that a person who comes last has their own items at the end.
+        """
+        source, asked = GivenNoise(again), list[int]()
+        watched = Answers(_listed(mechanism, people), noted=lambda: asked.append(len(source.draws)))
+        release = mechanism.of_snapshot(watched, source)
+        published = (release.rows(), release.error_model, release.left_out, release.threshold)
+        return Seen.of(source, asked, published)
 
     def listed(self, mechanism: Any, own: People, source: RandomSource) -> int:
         """How many of the items of a person alone are."""
@@ -1225,17 +1160,23 @@ class PeopleAudit(Audit):
         def changed(name: str, **changes: Callable[..., Any]) -> Twin:
             return _with_people(mechanism, name, **changes)
 
+        weights = lambda people, most: people.discovery_weights(2**30)  # noqa: E731
+        longer = lambda people, most: 2 * people.discovery_weights(256)  # noqa: E731
         aimed = lambda people, most, aims: 2 * people.aimed_weights(most, aims)  # noqa: E731
         without_aim = _without_aim(mechanism.calibration)
         return (
             *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
-            changed("weights of twice the length", weights=lambda people, most: 2 * people.discovery_weights(256)),
-            changed("any number of items", weights=lambda people, most: people.discovery_weights(2**30)),
-            changed("a second look of twice the length", aimed=aimed),
+            changed("weights of twice the length", discovery_weights=longer),
+            changed("any number of items", discovery_weights=weights),
+            changed("a second look of twice the length", aimed_weights=aimed),
             twin(mechanism, "a cut that forgets what the second look aims at", calibration=without_aim),
-            changed("counts scaled to half of the length they have", sums=lambda sums: 2 * sums),
+            changed("counts scaled to half of the length they have", scaled_sums=twice_the_sums),
             twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
         )
+
+
+def twice_the_sums(people: People, *asked: Any) -> Counts:
+    return 2 * people.scaled_sums(*asked)
 
 
 def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -> Finding:
@@ -1285,7 +1226,7 @@ def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., A
     kind = type(mechanism)
 
     def changed(people: People) -> People:
-        return people if isinstance(people, _Changed) else _Changed(people, **changes)
+        return people if getattr(people, "changes", None) else Answers(people, **changes)
 
     def of_snapshot(self: PersonVectors, people: People, source: RandomSource | None = None) -> Any:
         return kind.of_snapshot(self, changed(people), source)
@@ -1387,20 +1328,288 @@ class _PairsAudit(PeopleAudit):
 
     def twins(self, mechanism: PersonPairs) -> Sequence[Twin]:
         # Of three items there is one triple.
-        halves = [_with_people(mechanism, "two vectors of a person", paired=_TwoVectors)] * (mechanism.size == 2)
+        halves = [_with_people(mechanism, "two vectors of a person", combinations=_TwoVectors)] * (mechanism.size == 2)
         return (
             *less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise"),
             *halves,
-            _with_people(mechanism, "pairs counted in both orders", paired=_BothOrders),
-            _with_people(mechanism, "pairs of items that were not discovered", paired=_AnyItems),
+            _with_people(mechanism, "pairs counted in both orders", combinations=_BothOrders),
+            _with_people(mechanism, "pairs of items that were not discovered", combinations=_AnyItems),
         )
 
 
 register(
-    PersonPairs,
+    PersonPairs, lambda: (PersonPairs(Budget(1.0, 1e-4), 2), PersonPairs(Budget(4.0, 1e-9), 100, size=3)), _PairsAudit()
+)
+
+
+# ---- rows: the parts of a group share one bound, behind noise of one law ---------------------------------------------
+
+Row = tuple[float, str]
+
+
+class _Beside(ValueMoment):
+    """A moment that counts the row in full beside its other parts."""
+
+    def entries(self, values: Any) -> Counts:
+        found = super().entries(values)
+        found[:, 0] = self.one
+        return found
+
+
+def _summed(mechanism: RowMoments, rows: Sequence[Row]) -> Counts:
+    """The sums of rows, through the real kernels."""
+    values, groups = ([row[place] for row in rows] for place in (0, 1))
+    events = events_of({"value": np.array(values, float), "group": np.array(groups, str)})
+    by = {} if mechanism.groups == 1 else {"by": ("group",)}
+    return group_sums(events.rows(None if by else "value", **_asked(by)), mechanism.moment).sums
+
+
+def _asked(by: dict[str, Any]) -> dict[str, Any]:
+    return {"value": "value", "only_groups": True, **by} if by else {"numbers": True}
+
+
+def _units(mechanism: RowMoments) -> Iterator[Sequence[Row]]:
+    """What one unit may be: a row of any value, in any of two groups; of people, as many as count."""
+    moment = mechanism.moment
+    values = (moment.low - 7.0, moment.low, 0.7 * moment.low + 0.3 * moment.high, moment.high, 1e300)
+    return combinations_with_replacement([*product(values, "ab")], mechanism.max_items or 1)
+
+
+def _adds(mechanism: RowMoments, unit: Sequence[Row]) -> Counts:
+    sums = np.zeros((2, mechanism.moment.parts), np.int64)
+    values, places = np.array([value for value, _ in unit]), ["ab".index(group) for _, group in unit]
+    np.add.at(sums, places, mechanism.moment.entries(values))
+    return sums
+
+
+class _RowsAudit(ShiftAudit):
+    more = "one row more"
+
+    def neighbours(self, mechanism: RowMoments) -> Neighbours:
+        """Nothing, and one unit whose value is at the end of the range: it moves one part by all that it may."""
+        empty = np.zeros((mechanism.groups or 2, mechanism.moment.parts), np.int64)
+        full = empty.copy()
+        full[0, 0] = mechanism.height
+        return full, empty, lambda drawn: float(drawn[0, 0])
+
+    def structure(self, mechanism: RowMoments, effort: Effort) -> Iterator[Finding]:
+        """All small data: one unit more moves the sums of all groups together by its height."""
+        few = [*product((mechanism.moment.low, mechanism.moment.high), "ab")]
+
+        def moved() -> Iterator[float]:
+            for rows in (rows for many in range(2 + effort.length) for rows in product(few, repeat=many)):
+                before = _summed(mechanism, rows)
+                for unit in _units(mechanism):
+                    after = _summed(mechanism, [*rows, *unit])
+                    after[: len(before)] -= before
+                    yield int(np.abs(after).sum())
+
+        yield largest("structure", "one unit moves all sums together", mechanism.height, moved())
+
+    def exact(self, mechanism: RowMoments, effort: Effort) -> Iterator[Finding]:
+        """The shift behind the noise; what is published is a function of the noisy sums; a row alone is not shown."""
+        full, empty, _ = self.neighbours(mechanism)
+        wrong, each = 0, np.arange(full.size).reshape(full.shape) * 3 * mechanism.height - 2
+        source = ScriptedSource()
+        for sums in (empty, full, 5 * full + mechanism.height):
+            source = ScriptedSource(each=each.ravel())
+            drawn = mechanism(GroupSums(sums), source)
+            again = mechanism(GroupSums(sums + 5), ScriptedSource(each=each.ravel() - 5))
+            wrong += _shown(drawn) != _shown(again) or [draw.size for draw in source.draws] != [sums.size]
+        yield Finding("exact", "what is published is a function of the noisy sums", "violations", 0, wrong)
+        draw = source.draws[0]
+        # Laplace noise hides what is moved in l1, Gaussian noise in l2.
+        order = 1 if draw.law == "laplace" else 2
+        moved = [float(np.linalg.norm(_adds(mechanism, unit).ravel(), order)) for unit in _units(mechanism)]
+        yield shift_finding(mechanism.budget, draw, 1, math.ceil(max(moved) / (1.0 + 1e-12)), "one unit behind noise")
+        if mechanism.groups is None:
+            # The chance that a row alone in its group passes: the law of the sum of all noises, and the cut by trying.
+            parts, noise = mechanism.moment.parts, NoiseLaw(draw.law, draw.scale)
+            cut = least_whole(lambda sum: bool(mechanism.passed(np.array([[sum] + [0] * (parts - 1)]))[0]))
+            law = reduce(np.convolve, [noise.mass] * parts)
+            above = [int(_adds(mechanism, unit).sum()) for unit in _units(mechanism)]
+            chance = float(law[max(cut - max(above) + parts * noise.reach, 0) :].sum())
+            yield Finding("exact", "a row alone is shown", "delta", mechanism.budget.delta, chance, len(above))
+
+    def coupled(self, mechanism: RowMoments, effort: Effort) -> Iterator[Finding]:
+        """With the same noise one unit moves the sums of its own group, and nothing else."""
+        full, empty, _ = self.neighbours(mechanism)
+
+        def broken(seed: int) -> bool:
+            one, two = (mechanism.draw(sums, seeded_source(seed)) for sums in (empty, full))
+            drawn = mechanism(GroupSums(full), seeded_source(seed))
+            return bool((two - one != full).any()) or not drawn.guarantee.seeded
+
+        yield violations("coupled", "one unit moves its own sums alone", map(broken, range(20)))
+
+    def twins(self, mechanism: RowMoments) -> Sequence[Twin]:
+        draw, cut, moment = type(mechanism).draw, mechanism.threshold, mechanism.moment
+
+        def bare_zeros(self: Any, sums: Any, source: Any) -> Any:
+            return np.where(sums > 0, draw(self, sums, source), 0)
+
+        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+        if cut is not None:
+            twins.append(twin(mechanism, "a threshold that is one lower", threshold=cut - 1))
+        if moment.parts > 1:
+            beside = _Beside(moment.kind, moment.low, moment.high, moment.finest)
+            twins.append(twin(mechanism, "parts that do not share one bound", moment=beside))
+        if mechanism.max_items is not None:
+            twins.append(noise_for_one(mechanism, "noise for one value of a person", mechanism.max_items))
+        return twins
+
+
+def _shown(drawn: Any) -> tuple[Any, ...]:
+    return tuple(column.tolist() for column in (drawn.kept, drawn.values, drawn.lower, drawn.upper))
+
+
+register(
+    RowMoments,
     lambda: (
-        PersonPairs(Budget(1.0, 1e-4), 2),
-        PersonPairs(Budget(4.0, 1e-9), 100, size=3),
+        RowMoments(Budget(1.0, 1e-4), ValueMoment("count"), None),
+        RowMoments(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 50), None),
+        RowMoments(Budget(1.0), ValueMoment("sum", -1, 1, 2**26), 2),
+        RowMoments(Budget.zcdp(0.5), ValueMoment("variance", -1, 3, 2**26), 3),
+        RowMoments(Budget(0.1, 0.02), ValueMoment("signed", -2, 3)),
+        RowMoments(Budget(1.0), ValueMoment("count"), 3, unit=User(), counted="values", max_items=2),
     ),
-    _PairsAudit(),
+    _RowsAudit(),
+)
+
+
+# ---- people: one vector over all groups and parts --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Through:
+    """Sums of people whose answers pass through a function: to be noted, or changed as a broken engine would."""
+
+    found: PersonSums
+    wrap: Callable[[People], People] = lambda people: people
+
+    @property
+    def groups(self) -> People | None:
+        return None if self.found.groups is None else self.wrap(self.found.groups)
+
+    def discovered(self, places: Counts) -> People:
+        return self.wrap(self.found.discovered(places))
+
+    def changed(self, change: Callable[[People], People]) -> _Through:
+        """With a change below."""
+        return _Through(self.found, lambda people: self.wrap(change(people)))
+
+
+def _people(mechanism: PersonMoments, people: Sequence[Sequence[str]]) -> _Through:
+    """People with a row for each of these groups, in turn with the largest value and the smallest."""
+    ends = mechanism.moment.high, mechanism.moment.low
+    rows = [(who, group, ends[at % 2]) for who, groups in enumerate(people) for at, group in enumerate(groups)]
+    who, group, value = (np.array(column) for column in zip(*rows, strict=True))
+    events = events_of({"who": who, "group": group, "value": value.astype(float)})
+    listed = [*COMMON, *(f"own {index:03d}" for index in range(mechanism.listed or 0))][: mechanism.listed]
+    asked = _asked({"by": ("group",), "groups": None if mechanism.listed is None else listed})
+    return _Through(person_sums(events.rows(None, user="who", **asked), mechanism.moment))
+
+
+class _MomentsAudit(PeopleAudit):
+    """The checks of people, of what their rows add up to."""
+
+    times = 50
+    """Rows in each group of the person who is added: their vector is scaled."""
+
+    def bounds(self, mechanism: PersonMoments) -> list[Unit]:
+        return [mechanism.unit]
+
+    def crowd(self, mechanism: PersonMoments) -> list[list[str]]:
+        """Over a list everybody is counted: some have many rows, so that scaling loses something."""
+        if mechanism.listed is None:
+            return super().crowd(mechanism)
+        return [COMMON[: 1 + index % 3] * (20 if index % 10 == 0 else 1) for index in range(300)]
+
+    def steps(self, mechanism: PersonMoments, people: Sequence[Sequence[str]], again: Sequence[NoisySums] = ()) -> Seen:
+        asked: list[int] = []
+        source, note = GivenNoise(again), lambda: asked.append(len(source.draws))
+        found = _Through(_people(mechanism, people).found, lambda people: Answers(people, noted=note))
+        places, release = mechanism.draw(found, source)
+        published = (places.tolist(), release.rows(), release.error_model, release.left_out)
+        return Seen.of(source, asked, published)
+
+    def delta(self, mechanism: Any, mu: float, steps: list[NoisySums], own: list[str]) -> float:
+        """Groups beside a public list are nobody's own: their rows are left out."""
+        return super().delta(mechanism, mu, steps, own if mechanism.listed is None else [])
+
+    def structure(self, mechanism: PersonMoments, effort: Effort) -> Iterator[Finding]:
+        """All small data sets: one more person moves every sum by one length."""
+        sets = [COMMON[:1], COMMON[1:2], COMMON[:2], COMMON, COMMON[2:] * 50 + COMMON[:1]]
+        weights = np.resize([300, 700, 1024], 3 * mechanism.moment.parts)
+
+        def answers(data: Sequence[Sequence[str]]) -> tuple[Counts, ...]:
+            found, every = _people(mechanism, data), np.arange(len(weights))
+            looks = () if found.groups is None else (found.groups.discovery_weights(256),)
+            return (*looks, found.discovered(np.arange(3)).scaled_sums(every, weights, 900.0))
+
+        pairs = one_person_more(COMMON, sets, effort)
+        moved = (farthest(answers(before), answers(after)) for before, after in pairs)
+        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
+
+    def statistical(self, mechanism: PersonMoments, effort: Effort) -> Iterator[Finding]:
+        """Runs of the compiled release: on one person alone, and with one person more over a public list."""
+        source = fresh_source()
+        if mechanism.listed is None:
+            own = _people(mechanism, [[f"own {index:03d}" for index in range(16)]]).groups
+            found = (len(mechanism.discover(own, source)[0]) > 0 for _ in range(effort.runs))  # type: ignore[arg-type]
+            yield often("a person alone is discovered", mechanism.budget.delta, found, "delta")
+            return
+        pair = _people(mechanism, [COMMON, COMMON[:1] * 50]), _people(mechanism, [COMMON])
+
+        def score(drawn: Any) -> float:
+            """What the first group has, in all parts."""
+            return float(drawn.counts[np.array(drawn.items) < mechanism.moment.parts].sum())
+
+        draw = lambda found: mechanism.draw(found, source)[1]  # noqa: E731
+        yield proved("one person more", claim(mechanism), pair, draw, score, effort.runs)
+
+    def coupled(self, mechanism: PersonMoments, effort: Effort) -> Iterator[Finding]:
+        """With equal noise the order of people changes nothing over a list, and nothing is found that nobody has."""
+        data = self.crowd(mechanism)
+
+        def shown(people: Sequence[Sequence[str]], seed: int) -> Any:
+            found = _people(mechanism, people)
+            drawn = mechanism(found, seeded_source(seed))
+            return _shown(drawn) if found.groups is None else {*found.groups.items(drawn.kept).to_pylist()}
+
+        def broken(seed: int) -> bool:
+            one, two = (shown(people, seed) for people in (data, data[::-1]))
+            return bool(one != two or (mechanism.listed is None and one != {*COMMON}))
+
+        yield violations("coupled", "order of people, and groups of nobody", map(broken, range(4)))
+
+    def twins(self, mechanism: PersonMoments) -> Sequence[Twin]:
+        kind, parts = type(mechanism), mechanism.moment.parts
+
+        def changed(name: str, change: Callable[[People], People]) -> Twin:
+            def draw(self: Any, found: _Through, source: RandomSource) -> Any:
+                return kind.draw(self, found.changed(change), source)
+
+            return twin(mechanism, name, draw=draw)
+
+        def apart(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
+            groups = (places // parts == group for group in np.unique(places // parts))
+            return np.concatenate([people.scaled_sums(places[at], weights[at], longest) for at in groups])
+
+        return (
+            *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
+            changed("groups of a person that are scaled apart", lambda people: Answers(people, scaled_sums=apart)),
+            changed("sums of twice the length", lambda people: Answers(people, scaled_sums=twice_the_sums)),
+        )
+
+
+register(
+    PersonMoments,
+    lambda: (
+        PersonMoments.of(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 2**20), None),
+        PersonMoments.of(Budget.zcdp(0.5), ValueMoment("count"), 40),
+        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("variance", 0, 1, 2**26), 4),
+        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("split", -2, 3, 2**20), 6),
+    ),
+    _MomentsAudit(),
 )

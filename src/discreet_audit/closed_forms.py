@@ -244,66 +244,45 @@ def _one_rounded_key(key: Key, noise: NoiseLaw, least: int, cut: int) -> tuple[A
     return laws[0], laws[1]
 
 
-class _SumLaw:
-    """The sum S of j discrete Gaussians as a table, and what tells it from itself moved by j h.
-
-    The loss of outcomes z is sum (2 z_i h + h^2)/(2 sigma^2), a function of S, so P[S = s] e^-loss = P[S = s + j h] and
-    D_j(x) = P[S >= m] - e^x P[S >= m + j h] with m the first s of loss above x. The j-th power of the law is taken
-    by FFT, where the rounding is relative to the largest value: once as it is, and for the tails once multiplied by
-    exp(theta z) (that keeps it a Gaussian on the integers), centred 9 standard deviations out. 16 of them are kept on
-    either side; exp(-128) of the mass lies beyond.
-    """
-
-    def __init__(self, sigma: float, draws: int) -> None:
-        self.sigma, self.draws = sigma, draws
-        deviation = sigma * math.sqrt(draws)
-        self.reach = math.ceil(16.0 * deviation) + 2
-        plain, tilted = (self._power(middle) for middle in (0, round(9.0 * deviation / draws)))
-        half = np.where(plain > 1e-5 * plain.max(), plain, tilted)  # P[S = s] for s = 0, ..., reach
-        self._tail = np.cumsum(np.concatenate([half[:0:-1], half])[::-1])[::-1]  # from s = -reach on
-
-    def _power(self, middle: int) -> Array:
-        """P[S = s] for s = 0, ..., reach, accurate around j times the middle."""
-        sigma, draws = self.sigma, self.draws
-        width = math.ceil(16.0 * sigma) + 2
-        z = np.arange(-width, width + 1, dtype=np.float64)
-        # P[Z = z + middle] exp(z middle/sigma^2) is a Gaussian around 0, up to exp(-middle^2/(2 sigma^2)).
-        weight = np.exp(-(z * z) / (2.0 * sigma * sigma))
-        total = math.fsum(weight)
-        size = 1 << (2 * self.reach + 2 * draws * abs(middle) + 2 * width).bit_length()
-        padded = np.zeros(size)
-        padded[z.astype(np.int64) % size] = weight / total
-        power = np.maximum(np.fft.irfft(np.fft.rfft(padded) ** draws, size), 0.0)
-        s = np.arange(self.reach + 1)
-        from_middle = (s - draws * middle).astype(np.float64)
-        untilt = -(draws * middle * middle / 2.0 + middle * from_middle) / (sigma * sigma)
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(power[(s - draws * middle) % size] * np.exp(untilt))
-
-    def shown(self, m: Array) -> Array:
-        """P[S >= m]."""
-        place = np.clip(m, -self.reach, self.reach + 1).astype(np.int64) + self.reach
-        return np.where(place < len(self._tail), self._tail[np.minimum(place, len(self._tail) - 1)], 0.0)
-
-    def divergence(self, x: Array, height: int) -> Array:
-        """D_j(x)."""
-        moved = self.draws * height
-        m = np.floor(x * self.sigma * self.sigma / height - moved / 2.0) + 1.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = self.shown(m) - np.exp(x) * self.shown(m + moved)
-        return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
-
-
 @lru_cache(maxsize=64)
-def _sum_law(sigma: float, draws: int) -> _SumLaw:
-    return _SumLaw(sigma, draws)
+def _sum_law(sigma: float, draws: int) -> Array:
+    """P[S >= s] for s = -reach, ..., reach + 1, where S is the sum of this many discrete Gaussians.
+
+    The laws are convolved as they are: all terms are positive, so that tails are as accurate as the middle. 16 standard
+    deviations are kept on either side; exp(-128) of the mass lies beyond.
+    """
+    width = math.ceil(16.0 * sigma) + 2
+    weight = np.exp(-(np.arange(-width, width + 1.0) ** 2) / (2.0 * sigma * sigma))
+    power, law, doubled, left = weight / math.fsum(weight), np.ones(1), 1, draws
+    while left:
+        if left % 2:
+            law = np.convolve(law, power)
+        left, doubled = left // 2, 2 * doubled
+        if left:
+            power = np.convolve(power, power)
+            beyond = max(0, len(power) // 2 - math.ceil(16.0 * sigma * math.sqrt(doubled)) - 2)
+            power = power[beyond : len(power) - beyond]
+    return np.append(np.cumsum(law[::-1])[::-1], 0.0)
 
 
 def _changed(noise: NoiseLaw, common: int, x: Array, height: int = 1) -> Array:
-    """The divergence at e^x of this many counters that all differ by `height`."""
+    """D_j(x), the divergence at e^x of j counters that all differ by h.
+
+    The loss of outcomes z is sum (2 z_i h + h^2)/(2 sigma^2), a function of their sum S, so P[S = s] e^-loss =
+    P[S = s + j h] and D_j(x) = P[S >= m] - e^x P[S >= m + j h] with m the first s of loss above x.
+    """
     if common == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(x, 0.0)))
-    return _sum_law(noise.scale, common).divergence(x, height)
+    tail, moved = _sum_law(noise.scale, common), common * height
+    reach = len(tail) // 2 - 1
+
+    def shown(m: Array) -> Array:
+        return np.asarray(tail[np.clip(m, -reach, reach + 1).astype(np.int64) + reach])
+
+    m = np.floor(x * noise.scale * noise.scale / height - moved / 2.0) + 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = shown(m) - np.exp(x) * shown(m + moved)
+    return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
 
 
 def gaussian_split_delta(noise: NoiseLaw, isolated: int, common: int, threshold: int, epsilon: float) -> float:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import chain, combinations, combinations_with_replacement, product
 from types import SimpleNamespace
 from typing import Any
@@ -50,35 +50,23 @@ from discreet.summaries import MisraGries
 from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, merge_ratios, threshold_delta
 from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, largest, register, twin
-from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of
+from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of, least_whole
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
 # ---- exact laws at small horizons: what an event moves, and what shows an item that must be hidden -------------------
-# `event_shifts` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given noises of a stream
+# `path_shifts` runs the proof of docs/privacy/correlated-noise.md on the shipped recurrences: given noises of a stream
 # it finds those that make a neighbour publish the same at every tick. The other functions are closed forms and sums.
 
 Integers = npt.NDArray[np.int64]
-
-
-def published_noise(factor: Factor, z: Sequence[int]) -> list[int]:
-    """The noises N_1, N_2, ... (in lattice steps) that the shipped recurrence makes of independent z_1, z_2, ..."""
-    state, given, noises = factor.start(1), ScriptedSource(), []
-    for tick, value in enumerate(z, 1):
-        given.each = np.array([value], np.int64)
-        noises.append(int(factor.advance(state, tick, Fraction(1), given)[0]))
-    return noises
-
-
-def event_shifts(factor: Factor, events: Sequence[int], z: Sequence[int]) -> Integers:
-    """z - z', a column for every event: z' lets the stream with one event more, at that tick, publish what z did.
-
-    The l2-norm of a column is what privacy rests on: it must be at most `factor.sensitivity`.
-    """
-    return path_shifts(factor, np.arange(1, len(z) + 1)[:, None] >= np.asarray(events), z)
+OneShots = Meta | Restarted
 
 
 def path_shifts(factor: Factor, paths: npt.NDArray[np.bool_], z: Sequence[int]) -> Integers:
-    """The same for a person who counts at the ticks of a column of `paths`."""
+    """z - z', a column for each of `paths`: z' lets a stream with one unit more, which counts at the ticks of that
+    column (an event at its own and all later ones), publish what z did.
+
+    The l2-norm of a column is what privacy rests on: it must be at most `factor.sensitivity`.
+    """
     given, number = ScriptedSource(), paths.shape[1]
     plain, moved = factor.start(1), factor.start(number)
     shifts = np.zeros(paths.shape, np.int64)
@@ -95,18 +83,15 @@ def path_shifts(factor: Factor, paths: npt.NDArray[np.bool_], z: Sequence[int]) 
 
 
 def worst_norm(factor: Factor, tries: int, events: Sequence[int] = (), changes: int = 1) -> tuple[float, int]:
-    """The largest l2-norm of `event_shifts` over random noises, and how many pairs of streams were compared.
+    """The largest l2-norm of `path_shifts` over random noises, and how many pairs of streams were compared.
 
     All events of a short horizon; 32 of a long one, of which the first 4096 ticks are run. Of people who come and go,
     `changes` times at most: all of up to 10 ticks, else those who do so as evenly as they can, and 200 by chance.
     """
     ticks = min(factor.horizon, 4096)
-    when = events or sorted({*np.geomspace(1, ticks, min(ticks, 32)).round().astype(int).tolist(), ticks})
-    if not events and ticks <= 64:
-        when = range(1, ticks + 1)
-    paths = np.arange(1, ticks + 1)[:, None] >= np.asarray(list(when))
-    if changes > 1:
-        paths = comings_and_goings(ticks, changes)
+    some = {*np.geomspace(1, ticks, min(ticks, 32)).round().astype(int).tolist(), ticks}
+    when = events or (range(1, ticks + 1) if ticks <= 64 else sorted(some))
+    paths = comings_and_goings(ticks, changes) if changes > 1 else np.arange(1, ticks + 1)[:, None] >= np.array([*when])
     noises = (np.random.default_rng(seed).integers(-(2**30), 2**30, ticks).tolist() for seed in range(tries))
     norms = (np.linalg.norm(path_shifts(factor, paths, z), axis=0).max() for z in noises)
     return float(max(norms)), tries * paths.shape[1]
@@ -272,8 +257,10 @@ def first_ticks(mechanism: Continual, most: int) -> int:
     return min(mechanism.horizon or most, most)
 
 
-def any_horizon(mechanism: Continual) -> str:
-    return "" if mechanism.horizon is not None else ", any horizon"
+def over_time(mechanism: Any) -> str:
+    """What a label says of the time that a mechanism looks at."""
+    window = getattr(mechanism, "window", None)
+    return ("" if window is None else f", window of {window}") + ("" if mechanism.horizon else ", any horizon")
 
 
 def side_by_side(effort: Effort) -> int:
@@ -290,26 +277,27 @@ def moved_by_an_event(noise: CorrelatedNoise, items: int, effort: Effort) -> tup
     return norm, items * norm * norm / (2.0 * float(noise.sigma) ** 2), pairs
 
 
-def noises_of_an_event(
-    factor: Factor, sigma: Fraction, effort: Effort, changes: int = 1
-) -> list[tuple[str, list[CorrelatedNoise]]]:
-    """For every way in which an event can come, the noises that hide it: without a horizon, for the first epochs."""
+Ways = Sequence[tuple[str, Sequence[CorrelatedNoise]]]
+"""For every way in which an event can come, the noises that hide it."""
+
+
+def noises_of_an_event(factor: Factor, sigma: Fraction, effort: Effort, changes: int = 1) -> Ways:
+    """The ways of one event; without a horizon, for the first epochs."""
     if not isinstance(factor, Doubling):
         return [("", [CorrelatedNoise(factor, sigma, changes=changes)])]
-    return [
-        (f", epoch of {2**e} ticks", list(factor.noises(e, sigma)))
-        for e in (*range(TRIED), *(() if effort.length <= 0 else (9,)))
-    ]
+    epochs = (*range(TRIED), *(() if effort.length <= 0 else (9,)))
+    return [(f", epoch of {2**e} ticks", factor.noises(e, sigma)) for e in epochs]
 
 
-def shifts_of_an_event(factor: Factor, sigma: Fraction, effort: Effort, changes: int = 1) -> Iterator[Finding]:
+def shifts_of_an_event(
+    ways: Ways, effort: Effort, what: str = "l2-shift of a counter by one event", totals: str = ", totals"
+) -> Iterator[Finding]:
     """The shift of the independent noises that hides one event, in the shipped recurrence, against the declared one."""
-    for name, noises in noises_of_an_event(factor, sigma, effort, changes):
-        for noise, part in zip(noises, ("", ", totals"), strict=False):
+    for name, noises in ways:
+        for noise, part in zip(noises, ("", totals), strict=False):
             norm, _, pairs = moved_by_an_event(noise, 1, effort)
-            what = f"l2-shift of a counter by one event{name}{part}"
             declared = noise.factor.sensitivity_to(noise.changes) * SLACK
-            yield Finding("structure", what, "sensitivity", declared, norm, pairs)
+            yield Finding("structure", f"{what}{name}{part}", "sensitivity", declared, norm, pairs)
 
 
 def cost_of_an_event(
@@ -343,8 +331,12 @@ def variance_is_off(noise: npt.ArrayLike, error: float) -> tuple[float, float]:
 
 
 def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
-    """The latest noise that the recurrence makes of these independent ones."""
-    return int(noise.factor.to_counts(np.array(published_noise(noise.factor, z)[-1:], np.int64))[0])
+    """The latest noise in counts that the shipped recurrence makes of these independent ones."""
+    state, given, latest = noise.factor.start(1), ScriptedSource(), np.zeros(1, np.int64)
+    for tick, value in enumerate(z, 1):
+        given.each = np.array([value], np.int64)
+        latest = noise.factor.advance(state, tick, Fraction(1), given)
+    return int(noise.factor.to_counts(latest)[0])
 
 
 class WrittenNoise:
@@ -418,30 +410,29 @@ class OverTimeAudit(Audit):
                 new.step([])
             return new
 
-        wrong, made = [], begun()
+        made = begun()
         first = made.step(streams[0], tick=tick)
         shown, restored = _plain(first), type(made).from_bytes(made.to_bytes()).last
-        again = (made.step(streams[1], tick=tick) for _ in range(30))
-        if _plain(restored) != shown or any(_plain(repeated) != shown for repeated in again):
-            wrong.append("a tick that was published is published again with other noise")
+        repeated = (made.step(streams[1], tick=tick) for _ in range(30))
         others = [begun().step(streams[0]) for _ in range(fresh)]
-        if not all(in_order(release) for release in (first, *others) if isinstance(release, Release)):
-            wrong.append("the order of the items is not that of the counts")
+        listed = [release for release in (first, *others) if isinstance(release, Release)]
         noises = [tuple(_published(release)) for release in others] if others else _published(first)
-        if wide and (others or len(noises) >= 40) and len(set(noises)) == 1:
-            wrong.append("all counts have the same noise")
         one_stream, other_stream = public
-        if one_stream != other_stream:
-            wrong.append("streams can be told apart without looking at counts")
         one, restarted = make(seeded_source(3)), seeded_source(3)
-        two = make(restarted)
+        two, anew = make(restarted), False
         for _ in range(first_ticks(made, 5)):
             two = type(two).from_bytes(two.to_bytes(), source=restarted)
-            if _plain(one.step(streams[2])) != _plain(two.step(streams[2])):
-                wrong.append("a restart changes what is drawn")
-                break
-        if made.guarantee.seeded or not one.guarantee.seeded:
-            wrong.append("a release does not say where its noise came from")
+            anew |= _plain(one.step(streams[2])) != _plain(two.step(streams[2]))
+        again = "a tick that was published is published again with other noise"
+        found = {
+            again: any(_plain(release) != shown for release in chain([restored], repeated)),
+            "the order of the items is not that of the counts": not all(map(in_order, listed)),
+            "all counts have the same noise": wide and (others or len(noises) >= 40) and len(set(noises)) == 1,
+            "streams can be told apart without looking at counts": one_stream != other_stream,
+            "a restart changes what is drawn": anew,
+            "a release does not say where its noise came from": made.guarantee.seeded or not one.guarantee.seeded,
+        }
+        wrong = [what for what, so in found.items() if so]
         check = f"{'order, ' if isinstance(first, Release) else ''}repetition, restart, metadata"
         return Finding("statistical", check, "violations", 0, len(wrong), 1, "; ".join(wrong))
 
@@ -506,32 +497,23 @@ def _groups(counter: Counter, groups: int, source: Any = None) -> Counter:
 
 
 class CounterOverTimeAudit(OverTimeAudit):
-    """The four checks of a `Counter`."""
-
     def label(self, counter: Counter) -> str:
-        return f"{type(counter).__name__}, {counter.method}{any_horizon(counter)}"
+        return f"{type(counter).__name__}, {counter.method}{over_time(counter)}"
 
     def structure(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """The shift of the independent noises that hides one event, in the shipped recurrence, for every tick."""
-        for name, noises in counter.noises_of_an_event():
-            for noise in noises:
-                norm, _, pairs = moved_by_an_event(noise, 1, effort)
-                what, declared = f"l2-shift by one event, {name}", noise.factor.sensitivity_to(noise.changes) * SLACK
-                yield Finding("structure", what, "sensitivity", declared, norm, pairs)
+        yield from shifts_of_an_event(counter.noises_of_an_event(), effort, "l2-shift by one event, ", "")
 
     def exact(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """What an event costs in all releases together, and the code against the law."""
-        epsilon, items = counter.guarantee.epsilon, counter.max_items_per_event
-        worst, delta, tried = 0.0, 0.0, 0
-        for _, noises in counter.noises_of_an_event():
-            moved = [moved_by_an_event(noise, items, effort) for noise in noises]
-            worst = max(worst, sum(rho for _, rho, _ in moved))
-            tried += sum(pairs for _, _, pairs in moved)
-            if epsilon is not None:
-                alone = event_delta(noises[0], moved[0][0], items, epsilon)
-                delta = alone if len(noises) == 1 else zcdp_delta(worst, epsilon)
+        epsilon, items, ways = counter.guarantee.epsilon, counter.max_items_per_event, counter.noises_of_an_event()
+        moved = [[moved_by_an_event(noise, items, effort) for noise in noises] for _, noises in ways]
+        worst = max(sum(rho for _, rho, _ in each) for each in moved)
+        tried = sum(pairs for each in moved for _, _, pairs in each)
         yield Finding("exact", "one event in all ticks", "rho", claimed_rho(counter) * SLACK, worst, tried)
-        if delta:
+        if epsilon is not None:
+            (noise, *others), ((norm, _, _), *_) = ways[-1][1], moved[-1]
+            delta = zcdp_delta(worst, epsilon) if others else event_delta(noise, norm, items, epsilon)
             yield Finding("exact", "one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
         yield self.conforms(counter)
 
@@ -546,9 +528,8 @@ class CounterOverTimeAudit(OverTimeAudit):
             epoch, first = (0, 1) if counter.horizon is not None else epoch_of(t)
             run, *totals = noises[epoch]
             total += x
-            expected = total + written.noise(
-                given, [(run, t - first + 1), *((each, epoch) for each in totals if epoch)]
-            )
+            parts = [(run, t - first + 1), *((each, epoch) for each in totals if epoch)]
+            expected = total + written.noise(given, parts)
             wrong += not (made.step(np.full(made.size or 1, x)) == expected).all()
         drawn = [(draw.law, draw.scale, draw.size) for draw in written.source.draws]
         wrong += drawn != [("gaussian", sigma, made.size) for sigma in written.sigmas]
@@ -557,27 +538,23 @@ class CounterOverTimeAudit(OverTimeAudit):
 
     def statistical(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """Many independent groups of counters, each a run of its own, with and without an event at the first tick."""
-        yield self._plumbing(counter)
-        runs, items, ticks = side_by_side(effort), counter.max_items_per_event, first_ticks(counter, 12)
+
+        def public(x: int) -> Any:
+            other = _groups(counter, 1)
+            other.step(np.full(other.size or 1, x))
+            return repr(other), other.error(1), other.guarantee
 
         def run(event: int) -> Any:
             made = _groups(counter, runs)
             shown = [made.step(np.full(runs * items, event if t == 0 else 0)) for t in range(ticks)]
             return np.array(shown).reshape(ticks, runs, items).sum(axis=2).T
 
+        runs, items, ticks = side_by_side(effort), counter.max_items_per_event, first_ticks(counter, 12)
+        first, ones = counter.noises_of_an_event()[0][1][0], np.ones(200 * items, np.int64)
+        make, wide = partial(_groups, counter, 200), first.sigma >= first.factor.lattice
+        yield self.plumbing(make, (0 * ones, ones, ones), map(public, (0, 10**6)), wide)
         detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
         yield told_apart("an event at the first tick", counter, run, detail)
-
-    def _plumbing(self, counter: Counter) -> Finding:
-        def public(x: int) -> Any:
-            other = _groups(counter, 1)
-            other.step(np.full(other.size or 1, x))
-            return repr(other), other.error(1), other.guarantee
-
-        size, first = 200 * counter.max_items_per_event, counter.noises_of_an_event()[0][1][0]
-        streams = np.zeros(size, np.int64), np.ones(size, np.int64), np.ones(size, np.int64)
-        make, wide = partial(_groups, counter, 200), first.sigma >= first.factor.lattice
-        return self.plumbing(make, streams, map(public, (0, 10**6)), wide)
 
     def coupled(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """The same noise for random streams and for those with one event more."""
@@ -596,7 +573,6 @@ class CounterOverTimeAudit(OverTimeAudit):
         yield Finding("coupled", "l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
 
     def twins(self, counter: Counter) -> Sequence[Twin]:
-        """Half the noise, noise for one node or tick, noise anew at every tick, and for a tick asked for again."""
         right = type(counter).factor_for
 
         def less(by: Callable[[Factor], float]) -> Callable[[Any, int, float], Factor]:
@@ -626,10 +602,6 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
 
     In a window they are those of a person who comes and goes.
     """
-
-    def label(self, counter: Any) -> str:
-        window = "" if counter.window is None else f", window of {counter.window}"
-        return f"{super().label(counter)}{window}"
 
     def conforms(self, counter: Any) -> Finding:
         """With written noise: a tick publishes the number of different people and what the recurrence makes of it."""
@@ -682,7 +654,6 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             yield largest("coupled", "how often a person changes it", counter.changes, changes)
 
     def twins(self, counter: Any) -> Sequence[Twin]:
-        """Those of running totals, and people who count at every tick, or more often than they may."""
         right, changes = type(counter), counter.changes
 
         def step(self: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
@@ -732,11 +703,8 @@ Nodes = dict[tuple[int, int], Counters]
 
 
 class HittersOverTimeAudit(OverTimeAudit):
-    """The four checks of `HeavyHitters`."""
-
     def label(self, hitters: HeavyHitters) -> str:
-        window = "" if hitters.window is None else f", window of {hitters.window}"
-        return f"HeavyHitters, {hitters.mechanism}{window}{any_horizon(hitters)}"
+        return f"HeavyHitters, {hitters.mechanism}{over_time(hitters)}"
 
     def structure(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Every short stream over two ticks: which released sketches one event changes, and how."""
@@ -746,10 +714,10 @@ class HittersOverTimeAudit(OverTimeAudit):
         )
         yield Finding("structure", "LT Lemma 8 in every released node", "violations", 0, wrong, pairs)
         yield Finding("structure", "released nodes that one event changes", "sensitivity", 2, most, pairs)
-        if hitters.discovered is not None:
+        if (known := hitters.discovered) is not None:
             yield _one_way(hitters)
             if _in_epochs(hitters):
-                yield from shifts_of_an_event(hitters.discovered.factor, hitters.discovered.sigma, effort)
+                yield from shifts_of_an_event(noises_of_an_event(known.factor, known.sigma, effort), effort)
 
     def exact(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """The exact delta of one node, and of as many as one event is in."""
@@ -803,8 +771,7 @@ class HittersOverTimeAudit(OverTimeAudit):
         largest = hitters.every * hitters.base ** (hitters.levels - 1)
         ticks, most = first_ticks(hitters, min(largest, 400)), 0
         for when in {1, ticks}:
-            stream = [[0] if t == when else [] for t in range(1, ticks + 1)]
-            nodes = _nodes(hitters.anew(ScriptedSource()), stream)
+            nodes = _nodes(hitters.anew(ScriptedSource()), [[0] * (t == when) for t in range(1, ticks + 1)])
             most = max(most, sum(state.total > 0 for state in nodes.values()))
         return most if ticks >= largest else max(most, hitters.levels)  # the largest nodes are too long to run
 
@@ -828,10 +795,8 @@ class HittersOverTimeAudit(OverTimeAudit):
             wrong += any((draw.law, draw.scale) != (law, plan.scale) for draw in drawn)
             wrong += len(drawn) != (2 if offset else 1)
         # With noise that shows everything, a tick has the counts of all ticks (or of the window).
-        if hitters.discovered is not None:
-            return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
         made = hitters.anew(ScriptedSource(0, HIGH))
-        for tick in range(1, first_ticks(hitters, 9) + 1):
+        for tick in range(1, first_ticks(hitters, 9) + 1) if hitters.discovered is None else ():
             release = made.step([7] * tick)
             first = 1 if hitters.window is None else max(1, tick - hitters.window + 1)
             count = int(release.counts[0]) % HIGH
@@ -840,7 +805,14 @@ class HittersOverTimeAudit(OverTimeAudit):
 
     def statistical(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """All counters are runs of their own: their noises are independent, and far above the cut all are shown."""
-        yield self._plumbing(hitters)
+
+        def public(events: list[int]) -> Any:
+            other = hitters.anew(ScriptedSource(0, -HIGH))
+            return other.step(events).to_payload(), repr(other)
+
+        stream = np.repeat(np.arange(min(hitters.capacity, 20)), 3 * hitters.threshold + 20)
+        streams, wide, every = (stream, [0], stream), hitters.scale >= 1, hitters.every
+        yield self.plumbing(hitters.anew, streams, map(public, ([], [5])), wide, fresh=12, tick=every)
         ticks, k = first_ticks(hitters, max(4, hitters.base) * hitters.every), hitters.capacity
         # The offset's noise moves the cut of all counters: stay so far above that it does not matter.
         high = max(plan.threshold + math.ceil(30 * float(plan.scale)) for plan in _first_plans(hitters, ticks))
@@ -864,15 +836,6 @@ class HittersOverTimeAudit(OverTimeAudit):
         if hitters.discovered is not None and _in_epochs(hitters):
             yield from _counters_of_epochs(hitters, high)
 
-    def _plumbing(self, hitters: HeavyHitters) -> Finding:
-        def public(events: list[int]) -> Any:
-            other = hitters.anew(ScriptedSource(0, -HIGH))
-            return other.step(events).to_payload(), repr(other)
-
-        stream = np.repeat(np.arange(min(hitters.capacity, 20)), 3 * hitters.threshold + 20)
-        streams, wide = (stream, [0], stream), hitters.scale >= 1
-        return self.plumbing(hitters.anew, streams, map(public, ([], [5])), wide, fresh=12, tick=hitters.every)
-
     def coupled(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """Large random streams and the same with one event more, through the sketches of all nodes."""
         rng, k, items = np.random.default_rng(6), hitters.capacity, 4 * hitters.capacity + 10
@@ -895,7 +858,6 @@ class HittersOverTimeAudit(OverTimeAudit):
             yield _in_one_epoch(hitters)
 
     def twins(self, hitters: HeavyHitters) -> Sequence[Twin]:
-        """Less noise, a lower cut, the whole budget at every level, and what is drawn again."""
         kind = type(hitters)
 
         def planned(name: str, change: Callable[[Any], dict[str, Any]]) -> Twin:
@@ -911,8 +873,8 @@ class HittersOverTimeAudit(OverTimeAudit):
             drawn_again(hitters),
         ]
         if hitters.discovered is not None:
-            less = _made_otherwise(hitters, "half the noise of counters", _half_the_noise_of_counters)
-            twins += [less, _both_ways(hitters)]
+            less = _with("sigma", lambda sigma: sigma / 2)
+            twins += [_made_otherwise(hitters, "half the noise of counters", less), _both_ways(hitters)]
         if hitters.levels > 1 or _in_epochs(hitters):
             # Every node spends what all of them may: its scale and its cut are those of the whole budget.
             whole = kind(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
@@ -1008,26 +970,17 @@ def _first_node(made: Any, events: Any) -> Any:
 
 def _gaussian_delta(nodes: Any, epsilon: float, L: int) -> float:
     """delta of L nodes: places that differ by 1, and keys of count 1 and 0 that one of two sketches stores alone."""
-    noise = NoiseLaw("gaussian", nodes.scale, 1e-30)
-    together = np.array([1.0])
-    for _ in range(L):
-        together = np.convolve(together, noise.mass)
-    # The loss depends on the sum of the L noises, which the event moves by L.
-    here, there = np.pad(together, (L, 0)), np.pad(together, (0, L))
-    places = float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
-    t = nodes.threshold - 1
+    noise, t = NoiseLaw("gaussian", nodes.scale, 1e-30), nodes.threshold - 1
     offsets = range(-noise.reach, noise.reach + 1)
     shown = sum(noise.at(d) * (noise.shown(t + d) + noise.shown(t + 1 + d)) for d in offsets)
+    places = gaussian_split_delta(noise, 0, L, 10**9, epsilon)
     return places + (1.0 + math.exp(epsilon)) * L * shown
 
 
 def _one_way(hitters: HeavyHitters) -> Finding:
     """An event of an item that is public is in its counter and in no node; all others are in nodes alone."""
-    made, many, ticks = (
-        hitters.anew(ScriptedSource()),
-        3 * hitters.threshold,
-        first_ticks(hitters, 4 * hitters.every),
-    )
+    made, many = hitters.anew(ScriptedSource()), 3 * hitters.threshold
+    ticks = first_ticks(hitters, 4 * hitters.every)
     assert made.discovered is not None
     # Item 7 is public when the first node ends, with noise of 0; item 8 never is.
     rare = [8] * (hitters.capacity > 1)  # one counter alone would have to choose
@@ -1063,10 +1016,6 @@ def _made_otherwise(hitters: HeavyHitters, name: str, change: Callable[[Any], No
         change(self.discovered)
 
     return broken(hitters, name, __init__=init)
-
-
-def _half_the_noise_of_counters(known: Any) -> None:
-    known.sigma /= 2
 
 
 def _lives_on(hitters: HeavyHitters) -> Twin:
@@ -1134,9 +1083,6 @@ _ITEM_PASSES = "items of one event pass the cut"
 _CONFORMS = "the code draws and shows what the law says"
 
 
-# ---- what is read from a scheme --------------------------------------------------------------------------------------
-
-
 def _rank(size: int) -> Callable[[], Integers]:
     return lambda: np.arange(size)
 
@@ -1171,14 +1117,11 @@ def node_of(scheme: Meta, known: bool) -> Node:
         shift = None if known else int(released(1, 0)[1].scores[0][-1]) - 1
         limit = len(many.scores[0]) - 1
         return Node(counts.law, counts.scale, choice.size or 0, float(4 / choice.scale), shift, limit)
-    low, high = -1, HIGH  # not shown, shown
-    while not known and high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if released(1, middle)[0] else (middle, high)
-    return Node(counts.law, counts.scale, 0, math.inf, None if known else high, 0)
+    shift = None if known else least_whole(lambda noise: released(1, noise)[0] > 0, HIGH)
+    return Node(counts.law, counts.scale, 0, math.inf, shift, 0)
 
 
-def _every_tree(scheme: Meta | Restarted, change: Callable[[Meta], None]) -> None:
+def _every_tree(scheme: OneShots, change: Callable[[Meta], None]) -> None:
     """Change the tree of the scheme: without a horizon, that of every epoch as it is made."""
     if isinstance(scheme, Meta):
         change(scheme)
@@ -1201,7 +1144,7 @@ def _copied(scheme: Any) -> Any:
     return made
 
 
-def _watch(scheme: Meta | Restarted, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
+def _watch(scheme: OneShots, seen: Callable[[Integers, Any], None], released: Any = None) -> None:
     """Have every node's counts and what it publishes looked at; `released` is published in its place."""
 
     def watched(tree: Meta) -> None:
@@ -1217,7 +1160,7 @@ def _watch(scheme: Meta | Restarted, seen: Callable[[Integers, Any], None], rele
     _every_tree(scheme, watched)
 
 
-def nodes_of_an_event(scheme: Meta | Restarted, ticks: int) -> dict[int, int]:
+def nodes_of_an_event(scheme: OneShots, ticks: int) -> dict[int, int]:
     """The most nodes that are released with one event in them, by its epoch (0: of all); at one of some ticks."""
     epochs = isinstance(scheme, Restarted)
     some = np.arange(1, ticks + 1) if epochs else np.geomspace(1, ticks, min(ticks, 64)).round().astype(int)
@@ -1231,7 +1174,7 @@ def nodes_of_an_event(scheme: Meta | Restarted, ticks: int) -> dict[int, int]:
     return {e: int(held[2**e - 1 : 2 ** (e + 1) - 1].max()) for e in range(ticks.bit_length())}
 
 
-def _trees(scheme: Meta | Restarted, horizon: int | None) -> list[tuple[str, Meta, int]]:
+def _trees(scheme: OneShots, horizon: int | None) -> list[tuple[str, Meta, int]]:
     """(name, tree, nodes that hold one event): of the scheme, or of each of some epochs."""
     ticks = min(horizon or 2**TRIED - 1, 4096)
     held = nodes_of_an_event(scheme, ticks)
@@ -1261,35 +1204,33 @@ def _column(items: int, times: int) -> pa.Array:
 
 
 class HistogramOverTimeAudit(OverTimeAudit):
-    """The four checks of a `Histogram`."""
-
     def label(self, histogram: Histogram) -> str:
         domain = "known" if histogram.domain_is_known else "unknown"
         items = "D=any" if histogram.most_items is None else f"D={histogram.most_items}"
         people = items.replace("D", "people, m") if isinstance(histogram.unit, User) else items
         weights = "" if histogram.max_weight == 1 else f", weights to {histogram.max_weight}"
-        window = "" if histogram.window is None else f", window of {histogram.window}"
-        return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{window}{any_horizon(histogram)}"
+        return f"Histogram, {domain}, {people}, {histogram.mechanism}{weights}{over_time(histogram)}"
 
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
         most, scheme = histogram.most_items, histogram.scheme
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
         yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
-        if isinstance(scheme, Meta | Restarted):
+        if isinstance(scheme, OneShots):
             for name, tree, held in _trees(scheme, histogram.horizon):
                 what = f"released nodes with one event in them{name}"
                 yield Finding("structure", what, "sensitivity", tree.levels, held, 64)
         else:
             counters: Any = scheme
-            yield from shifts_of_an_event(counters.factor, counters.sigma, effort, histogram.changes)
+            ways = noises_of_an_event(counters.factor, counters.sigma, effort, histogram.changes)
+            yield from shifts_of_an_event(ways, effort)
 
     def exact(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """What an event costs in all ticks together, and the code against the law."""
         scheme = histogram.scheme
         if isinstance(scheme, Sparse):
             yield from self._exact_sparse(histogram, effort)
-        elif isinstance(scheme, Meta | Restarted):
+        elif isinstance(scheme, OneShots):
             for name, tree, held in _trees(scheme, histogram.horizon):
                 yield from self._exact_tree(histogram, tree, held, name)
             yield self._tree_conforms(histogram)
@@ -1298,38 +1239,32 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
     def _exact_counters(self, histogram: Histogram, scheme: Any, effort: Effort) -> Iterator[Finding]:
         guarantee, items, horizon = histogram.guarantee, histogram.most_items or 1, histogram.horizon or 1
-        hidden, delta = isinstance(scheme, Hidden), 0.0
-        noise = CorrelatedNoise(scheme.factor, scheme.sigma)
-        heavy, epochs = histogram.max_weight, isinstance(scheme.factor, Doubling)
-        norm, rho, pairs = cost_of_an_event(scheme.factor, scheme.sigma, items * heavy**2, effort, histogram.changes)
+        hidden, epochs, heavy = isinstance(scheme, Hidden), isinstance(scheme.factor, Doubling), histogram.max_weight
+        noise, moved, shown = CorrelatedNoise(scheme.factor, scheme.sigma), items * heavy**2, 0.0
+        norm, rho, pairs = cost_of_an_event(scheme.factor, scheme.sigma, moved, effort, histogram.changes)
         claimed = claimed_rho(histogram, 0.5 if hidden else 1.0) * SLACK
         yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
-        if guarantee.epsilon is not None:
-            moved = items * heavy**2
-            delta = zcdp_delta(rho, guarantee.epsilon) if epochs else event_delta(noise, norm, moved, guarantee.epsilon)
+        half, hiding = guarantee.delta / 2.0, "delta of hidden items"
         if hidden and epochs:
-            every = shown_in_any_epoch(
-                scheme.factor, scheme.sigma, lambda tick: scheme.cut(tick) - heavy + 1, 8 + effort.length
-            )
-            half, shown = guarantee.delta / 2.0, items * math.fsum(every)
+            lower = lambda tick: scheme.cut(tick) - heavy + 1  # noqa: E731
+            every = shown_in_any_epoch(scheme.factor, scheme.sigma, lower, 8 + effort.length)
+            shown = items * math.fsum(every)
             shares = math.fsum(2**e * scheme.factor.tick_share(2**e) for e in range(EPOCHS))
             yield Finding("exact", "what all epochs together may spend", "share of delta", 1.0, shares, EPOCHS)
             what = f"{_ITEM_PASSES}, in all epochs there may be"
-            yield Finding("exact", what, "delta of hidden items", half, shown, items, f"{len(every)} epochs")
-            delta += shown
+            yield Finding("exact", what, hiding, half, shown, items, f"{len(every)} epochs")
         elif hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
             shown = items * (horizon / len(cuts)) * shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
-            half = guarantee.delta / 2.0
-            yield Finding("exact", _ITEM_PASSES, "delta of hidden items", half, shown, items)
-            delta += shown
+            yield Finding("exact", _ITEM_PASSES, hiding, half, shown, items)
             if isinstance(scheme.factor, Tree) and horizon <= 3 and scheme.sigma <= 2:
                 reach = math.ceil(6 * scheme.sigma)
                 ever = items * item_shown(scheme.factor, float(scheme.sigma), cuts, heavy, reach)
-                yield Finding("exact", "the same, every noise", "delta of hidden items", half, ever, items)
-        if guarantee.epsilon is not None:
-            yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta, pairs)
+                yield Finding("exact", "the same, every noise", hiding, half, ever, items)
+        if (epsilon := guarantee.epsilon) is not None:
+            delta = zcdp_delta(rho, epsilon) if epochs else event_delta(noise, norm, moved, epsilon)
+            yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta + shown, pairs)
         yield self._counters_conform(histogram, hidden)
 
     def _counters_conform(self, histogram: Histogram, hidden: bool) -> Finding:
@@ -1344,7 +1279,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
         wrong, counts, before = 0, np.zeros(5, np.int64), np.zeros(5, bool)
         for tick in range(1, (9 if epochs else first_ticks(histogram, 3)) + 1):
             z = -heavy * 2**tick  # so that all noise before is less, and the counts are around the cut again
-            parts = doubled(scheme.factor, scheme.sigma, tick) if epochs else [(_noise_of(scheme), tick)]
+            alone = CorrelatedNoise(scheme.factor, scheme.sigma), tick
+            parts = doubled(scheme.factor, scheme.sigma, tick) if epochs else [alone]
             noise, cut = written.noise(z, parts), scheme.cut(tick) if hidden else 20
             # Five items whose noisy counts are brought around the cut, in steps of one.
             wanted = cut - noise + np.arange(5) - 2
@@ -1393,12 +1329,17 @@ class HistogramOverTimeAudit(OverTimeAudit):
         most, high = histogram.most_items or 2, (node.shift or 0) + 1
         worst, tried = 0.0, 0
         laws: dict[tuple[int, ...], OutputLaw] = {}
+
+        def released(counts: tuple[int, ...], source: RandomSource) -> Any:
+            where, noisy = scheme.release(np.array(counts, np.int64), _rank(len(counts)), source)
+            return tuple(sorted(zip(where.tolist(), noisy.tolist(), strict=True)))
+
         events = chain.from_iterable(combinations(range(2), size) for size in range(1, most + 1))
         for base, event in product(((0, 0), (1, 0), (high, 0), (high, 1)), list(events)):
             more = tuple(c + (i in event) for i, c in enumerate(base))
             for counts in (base, more):
                 if counts not in laws:
-                    laws[counts] = law_of(partial(_released, scheme, counts), 1e-6)
+                    laws[counts] = law_of(partial(released, counts), 1e-6)
             for one, two in ((base, more), (more, base)):
                 worst = max(worst, _composed(laws[one], laws[two], L, histogram.guarantee.epsilon or 0.0))
                 tried += 1
@@ -1411,7 +1352,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         Without a horizon the nodes of earlier epochs stay.
         """
         source, right = ScriptedSource(0, HIGH), histogram.scheme
-        assert isinstance(right, Meta | Restarted)
+        assert isinstance(right, OneShots)
         nodes: list[Any] = []
         made = _anew(histogram, 3, source)
         scheme: Any = made.scheme
@@ -1443,11 +1384,12 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
     def _exact_sparse(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Theorem 4 of [CO] part by part: choices, counters, and runs of AboveThreshold by their exact loss."""
-        s, k = histogram.switches, histogram.k or 1
-        source = self._switching(histogram)
+        s, k, scheme = histogram.switches, histogram.k or 1, histogram.scheme
+        assert isinstance(scheme, Sparse)
+        source, noise = self._switching(histogram), CorrelatedNoise(scheme.factor, scheme.sigma)
         choices = [draw for draw in source.draws if draw.law == "choice"]
         laplace = [draw for draw in source.draws if draw.law == "laplace"]
-        _, counters, pairs = moved_by_an_event(_noise_of(histogram.scheme), (s + 1) * k, effort)
+        _, counters, pairs = moved_by_an_event(noise, (s + 1) * k, effort)
         parts = {"choices": (s + 1) * k * choice_rho(float(4 / choices[0].scale)), "counters": counters}
         if s:
             levels, queries = ({d.scale for d in laplace if (d.size == 1) is one} for one in (True, False))
@@ -1484,9 +1426,21 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
     def statistical(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code with and without an event at the first tick."""
-        yield self._plumbing(histogram)
         epsilon, delta = claim(histogram)
         scheme, most, k = histogram.scheme, histogram.most_items, histogram.k
+        # No more items than are looked at: of equal ones beyond, none would be shown.
+        limit, wide = histogram.limit or 40, histogram.error(1) >= 1.0
+        if isinstance(scheme, OneShots):
+            limit = node_of(_first_trees(scheme, 1)[0][1], histogram.domain_is_known).limit or limit
+
+        def public(events: list[list[int]]) -> Any:
+            other = _anew(histogram, 40, ScriptedSource(0, -HIGH * _lattice(scheme)))
+            release = other.step(events)
+            shown = (len(release), release.guarantee) if histogram.domain_is_known else release.to_payload()
+            return shown, repr(other), other.error(1)
+
+        streams = (stream := _column(min(40, limit), 10**4)), stream, [[0, 1], [2]] * 50
+        yield self.plumbing(partial(_anew, histogram, 40), streams, map(public, ([], [[1]])), wide)
         if k is None and (isinstance(scheme, Factored) or histogram.limit is None):
             what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
         else:
@@ -1535,8 +1489,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         for tick in (1, 3, 4, 7, 8):
             cut, error = scheme.cut(tick), scheme.error(tick)
             items = max(500, min(side_by_side(effort) // 4, 10**6 // cut))
-            made = _begun(histogram, tick)
-            share = len(made.step(_column(items, cut))) / items
+            share = len(_begun(histogram, tick).step(_column(items, cut))) / items
             law = 0.5 + 0.5 / (error * math.sqrt(2.0 * math.pi))
             limit = math.sqrt(math.log(2.0 / FALSE_ALARM) / (2 * items)) + 0.01 / max(error, 1.0)
             what, detail = "items at the cut are shown as the law says", f"{items} items at tick {tick}"
@@ -1550,7 +1503,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
             cut = 0
             if isinstance(scheme, Hidden):
                 cut = max(scheme.cut(tick) for tick in range(1, ticks + 1))
-            elif isinstance(scheme, Meta | Restarted):
+            elif isinstance(scheme, OneShots):
                 cut = max((node_of(tree, False).shift or 0) + 1 for _, tree in _first_trees(scheme, ticks))
             high = cut + math.ceil(20 * max(scheme.error(t) for t in range(1, ticks + 1)))
         runs = max(500, min(side_by_side(effort) // 4, 10**6 // (most * (high + 1))))
@@ -1566,7 +1519,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         """The scheme alone, many times: k + 1 items, of which the event has the first k."""
         pristine, source, k = histogram.make_scheme(), system_source(), histogram.k or 1
         runs, ticks, items = effort.runs, first_ticks(histogram, 2), k + 1
-        trees = _first_trees(pristine, ticks) if isinstance(pristine, Meta | Restarted) else []
+        trees = _first_trees(pristine, ticks) if isinstance(pristine, OneShots) else []
         high = 2 * max([node_of(tree, histogram.domain_is_known).shift or 0 for _, tree in trees], default=0) + 20
 
         def run(event: int) -> Any:
@@ -1583,38 +1536,15 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
         return runs, ticks, run
 
-    def _plumbing(self, histogram: Histogram) -> Finding:
-        # No more items than are looked at: of equal ones beyond, none would be shown.
-        scheme, limit = histogram.scheme, histogram.limit or 40
-        if isinstance(scheme, Meta | Restarted):
-            limit = node_of(_first_trees(scheme, 1)[0][1], histogram.domain_is_known).limit or limit
-
-        def public(events: list[list[int]]) -> Any:
-            other = _anew(histogram, 40, ScriptedSource(0, -HIGH * _lattice(scheme)))
-            release = other.step(events)
-            shown = (len(release), release.guarantee) if histogram.domain_is_known else release.to_payload()
-            return shown, repr(other), other.error(1)
-
-        stream, wide = _column(min(40, limit), 10**4), histogram.error(1) >= 1.0
-        streams = stream, stream, [[0, 1], [2]] * 50
-        return self.plumbing(partial(_anew, histogram, 40), streams, map(public, ([], [[1]])), wide)
-
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
         rng, most, scheme = np.random.default_rng(4), histogram.most_items, histogram.scheme
-        ticks, pairs, tree = (
-            first_ticks(histogram, _TICKS),
-            effort.released_pairs // 5,
-            isinstance(scheme, Meta | Restarted),
-        )
-        levels = 1
-        if isinstance(scheme, Meta | Restarted):
-            levels = max(made.levels for _, made in _first_trees(scheme, ticks))
+        ticks, pairs, tree = first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(scheme, OneShots)
+        levels = max(made.levels for _, made in _first_trees(scheme, ticks)) if isinstance(scheme, OneShots) else 1
 
         def moved(_: int) -> float:
-            stream = [
-                [rng.choice(12, rng.integers(0, 5), replace=False).tolist() for _ in range(30)] for _ in range(ticks)
-            ]
+            sets = ((rng.integers(0, 5) for _ in range(30)) for _ in range(ticks))
+            stream = [[rng.choice(12, size, replace=False).tolist() for size in sizes] for sizes in sets]
             more = [list(events) for events in stream]
             when = int(rng.integers(0, ticks))
             event = rng.choice(12, rng.integers(1, 6), replace=False).tolist()
@@ -1631,45 +1561,51 @@ class HistogramOverTimeAudit(OverTimeAudit):
         yield largest("coupled", what, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
-        """Less noise, lower cuts, choices that are not paid for: changes of the scheme; and what is drawn again."""
-        scheme, most, known = histogram.scheme, histogram.most_items, histogram.domain_is_known
-        changes: list[tuple[str, Callable[[Any], None]]] = [("half the noise", _weaker(2.0))]
+        scheme, most, heavy = histogram.scheme, histogram.most_items, histogram.max_weight
+        late, changes = "late items without the noise before", [("half the noise", _weaker(2.0))]
         if most is not None and most > 1:
             changes.append(("noise for one item of an event", _weaker(math.sqrt(most))))
-        if histogram.max_weight > 1:
-            changes.append(("noise for a weight of one", _weaker(histogram.max_weight)))
-        if isinstance(scheme, Hidden) and histogram.max_weight > 1:
-            changes.append(("cut for a weight of one", _other_cut(lambda cut: cut - histogram.max_weight + 1)))
+        if heavy > 1:
+            changes.append(("noise for a weight of one", _weaker(heavy)))
+            if isinstance(scheme, Hidden):
+                lower = _with("cut", lambda cut: lambda tick: cut(tick) - heavy + 1)
+                changes.append(("cut for a weight of one", lower))
         if isinstance(scheme, Restarted) or (isinstance(scheme, Meta) and scheme.levels > 1):
-            changes.append(("the budget at every level", _every_level))
-        if isinstance(scheme, Meta | Restarted) and not known:
+            whole = lambda tree: _weaker_tree(tree, math.sqrt(tree.levels))  # noqa: E731
+            changes.append(("the budget at every level", lambda made: _every_tree(made, whole)))
+        if isinstance(scheme, OneShots) and not histogram.domain_is_known:
             changes.append(("cut one lower", _weaker(cut=1)))
             first_tree = scheme if isinstance(scheme, Meta) else scheme.make(1)
             node = node_of(first_tree, False)
             if node.choices:
                 # [CO] Theorem 3: delta for 2 k items, where all that are looked at may be of one event.
                 p = histogram.guarantee.delta / 2.0 / first_tree.levels
-                lower = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
-                if lower > 0:
-                    changes.append(("stop for 2k items (CO Thm 3)", _weaker(cut=lower)))
+                less = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
+                if less > 0:
+                    changes.append(("stop for 2k items (CO Thm 3)", _weaker(cut=less)))
         if isinstance(scheme, Hidden):
             # One lower, where the cut has nothing to spare; a tree's is for its worst tick.
             if scheme.factor.lattice > 1:
-                changes.append(("cut one lower", _other_cut(lambda cut: cut - 1)))
+                changes.append(("cut one lower", _with("cut", lambda cut: lambda tick: cut(tick) - 1)))
             else:
-                changes.append(("half the cut", _other_cut(lambda cut: 1 + cut // 2)))
+                changes.append(("half the cut", _with("cut", lambda cut: lambda tick: 1 + cut(tick) // 2)))
             if _lattice(scheme) > 1 and scheme.factor.horizon > _LATE:
-                changes.append(("late items without the noise before", _less_before))
+                changes.append(
+                    (late, _with("factor.join", lambda join: lambda n, t, sigma, s: join(n, t, sigma / 1000, s)))
+                )
         elif isinstance(scheme, Sparse):
-            changes += [("half the noise of AboveThreshold", _impatient), ("choices without a limit", _unlimited)]
+            quiet = lambda step: lambda *given: step(*given[:-1], WeakenedSource(given[-1], 2, laws=("laplace",)))  # noqa: E731
+            changes.append(("half the noise of AboveThreshold", _with("step", quiet)))
+            changes.append(("choices without a limit", _with("left", lambda _: np.array([2**40], np.int64))))
         elif isinstance(scheme, Factored):
             changes.append(("noise anew at every tick", _fresh))
         if isinstance(scheme, Factored) and isinstance(scheme.factor, Doubling):
             changes.append(("all of rho for the totals of epochs, too", lambda made: unsplit(made.factor)))
             if isinstance(scheme, Hidden):
-                changes.append(("delta not shared by the epochs", _delta_every_epoch))
+                every = _with("factor.tick_share", lambda _: lambda tick: 1.0 / epoch_of(tick)[1])
+                changes.append(("delta not shared by the epochs", every))
         first, *others = (
-            changed_scheme(histogram, name, change, "statistical" if change is _less_before else "exact")
+            changed_scheme(histogram, name, change, "statistical" if name == late else "exact")
             for name, change in changes
         )
         return first, drawn_again(histogram), *others
@@ -1689,7 +1625,7 @@ def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None
 
 def _weaker(by: float = 1.0, cut: int = 0) -> Callable[[Any], None]:
     def change(scheme: Any) -> None:
-        if isinstance(scheme, Meta | Restarted):
+        if isinstance(scheme, OneShots):
             _every_tree(scheme, lambda tree: _weaker_tree(tree, by, cut))
         else:
             scheme.sigma = scheme.sigma / Fraction(by)
@@ -1702,47 +1638,21 @@ def _weaker_tree(tree: Meta, by: float, cut: int = 0) -> None:
     tree.release = lambda counts, rank, source: release(counts, rank, WeakenedSource(source, by, cut))
 
 
-def _every_level(scheme: Any) -> None:
-    _every_tree(scheme, lambda tree: _weaker_tree(tree, math.sqrt(tree.levels)))
+def _with(member: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A change: a member of a scheme (`factor.join`: of its factor) becomes what `make` makes of it."""
 
-
-def _delta_every_epoch(scheme: Any) -> None:
-    scheme.factor.tick_share = lambda tick: 1.0 / epoch_of(tick)[1]
-
-
-def _other_cut(lower: Callable[[int], int]) -> Callable[[Any], None]:
     def change(scheme: Any) -> None:
-        cut = scheme.cut
-        scheme.cut = lambda tick: lower(cut(tick))
+        *path, name = member.split(".")
+        owner = reduce(getattr, path, scheme)
+        setattr(owner, name, make(getattr(owner, name)))
 
     return change
-
-
-def _less_before(scheme: Any) -> None:
-    join = scheme.factor.join
-    scheme.factor.join = lambda size, tick, sigma, source: join(size, tick, sigma / 1000, source)
 
 
 def _fresh(scheme: Any) -> None:
     scheme.sigma = scheme.sigma / Fraction(scheme.factor.sensitivity)
     scheme.factor = FreshNoise(min(scheme.factor.horizon, 127))
     scheme.state = scheme.factor.start(scheme.state[next(iter(scheme.state))].shape[-1])
-
-
-def _impatient(scheme: Any) -> None:
-    step = scheme.step
-    scheme.step = lambda *given: step(*given[:-1], WeakenedSource(given[-1], 2, laws=("laplace",)))
-
-
-def _unlimited(scheme: Any) -> None:
-    scheme.left = np.array([2**40], np.int64)
-
-
-# ---- parts -----------------------------------------------------------------------------------------------------------
-
-
-def _noise_of(scheme: Any) -> CorrelatedNoise:
-    return CorrelatedNoise(scheme.factor, scheme.sigma)
 
 
 def _lattice(scheme: Any) -> int:
@@ -1753,7 +1663,7 @@ def _lattice(scheme: Any) -> int:
     return getattr(factor, "lattice", 1)
 
 
-def _first_trees(scheme: Meta | Restarted, ticks: int) -> list[tuple[int, Meta]]:
+def _first_trees(scheme: OneShots, ticks: int) -> list[tuple[int, Meta]]:
     """(first tick, tree) of the epochs of these ticks, or of all."""
     if isinstance(scheme, Meta):
         return [(1, scheme)]
@@ -1764,21 +1674,14 @@ def _noised(histogram: Histogram, stream: Any) -> list[dict[Any, int]]:
     """The counts that get noise, at every tick: all of them, or those of the node that is released."""
     made = _anew(histogram, 12, seeded_source(1))
     parts: list[dict[Any, int]] = []
-    if isinstance(made.scheme, Meta | Restarted):
-        _watch(
-            made.scheme,
-            lambda counts, _: parts.append(dict(zip(made.not_private_counts(), counts.tolist(), strict=True))),
-        )
+    if tree := isinstance(made.scheme, OneShots):
+        counted = made.not_private_counts
+        _watch(made.scheme, lambda counts, _: parts.append(dict(zip(counted(), counts.tolist(), strict=True))))
     for events in stream:
         made.step(events)
-        if not isinstance(made.scheme, Meta | Restarted):
+        if not tree:
             parts.append(made.not_private_counts())
     return parts
-
-
-def _released(scheme: Meta, counts: tuple[int, ...], source: RandomSource) -> Any:
-    where, noisy = scheme.release(np.array(counts, np.int64), _rank(len(counts)), source)
-    return tuple(sorted(zip(where.tolist(), noisy.tolist(), strict=True)))
 
 
 def _composed(first: OutputLaw, second: OutputLaw, times: int, epsilon: float) -> float:
@@ -1838,8 +1741,6 @@ class _NewPeople:
 
 
 class _PeopleOverTimeAudit(HistogramOverTimeAudit):
-    """The four checks of a `Histogram` of people."""
-
     def prepare(self, histogram: Any) -> Any:
         """Before its first tick, and able to take events."""
         kind: Any = type(histogram)
@@ -1867,7 +1768,6 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
         yield largest("coupled", check, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
-        """Those of events, and people who count more often than they may."""
         right, most = type(histogram), histogram.most_items or 1
 
         def told(name: str, user: Callable[[Any, int, int], str]) -> Twin:
@@ -1956,8 +1856,6 @@ def _people_move(kind: type[Histogram], most: int, known: bool) -> tuple[int, in
         tried += 1
     return wrong, tried
 
-
-# ---- rows ------------------------------------------------------------------------------------------------------------
 
 _KNOWN = tuple(range(6))
 # So much that a node has noise of about 1, whose branches can all be gone through.

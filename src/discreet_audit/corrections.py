@@ -24,38 +24,23 @@ from discreet.continual import one_shot
 from discreet.continual.anatomy import Tree
 from discreet.multiparty import Separation, Stream
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
-from discreet.pan.ladder import ladder_weights
+from discreet.pan.heavy_fraction import ladder_weights
 from discreet.privacy import Budget, User
 from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet.published import MergedMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet.published.private_space_saving import space_saving_paper_margin
 from discreet.releases.error_model import Noise
 from discreet.summaries import CountMin, MisraGries
+from discreet_audit import pan
 from discreet_audit.central import largest_untracked
 from discreet_audit.closed_forms import NoiseLaw
 from discreet_audit.continual import above_threshold_losses, stop_is_beaten, worst_norm
 from discreet_audit.core import QUICK, audit_of
 from discreet_audit.exact import neighbouring_streams, worst_pair
-from discreet_audit.multiparty import neighbours, separation_loss, stream_loss
-from discreet_audit.pan import (
-    Cell,
-    History,
-    Law,
-    Model,
-    State,
-    bit_cell,
-    counter_cell,
-    models_of,
-    product_cell,
-    worst_loss,
-)
-from discreet_audit.papers import entries_loss
+from discreet_audit.multiparty import entries_loss, neighbours, separation_loss, stream_loss
 
 # ---- [SS] Algorithms 3 and 5 and appendix B as printed. NOT PRIVATE --------------------------------------------------
 
-
-GAMMA_OF_SECTION_4_3 = 89.87
-"""For epsilon 0.1 and delta 0.001, as printed."""
 
 _ROWS = 3
 Place = tuple[str, int]
@@ -211,35 +196,28 @@ def epsilon_of_rho(rho: float, delta: float) -> tuple[float, float]:
 Vector = npt.NDArray[np.float64]
 
 
-def density_noise_after_rescaling(epsilon: float, *, before: bool = False) -> Model:
-    """Section 3: 4 (theta - 1/2)/eps + Lap(1/(eps m)), which claims 2 eps; `before` has the noise on theta.
-
-    In units of 1/m: one element moves the output by 4/eps, and the noise has scale 1/eps.
-    """
-    return cropped_mean_noise_after_rescaling(epsilon, 1, before=before)
-
-
-def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> Model:
-    """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps."""
+def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> pan.Model:
+    """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps; `before` has the noise on theta. With t = 1
+    it is the density of section 3. In units of 1/m: one element moves the output by 4 t/eps."""
     factor = 4 * t / epsilon
     scale = factor / epsilon if before else t / epsilon
-    return Model(bit_cell(0.5, 0.5 + epsilon / 4, t), lambda state: (factor * state[1],), (scale,), 1)
+    return pan.Model(pan.bit_cell(0.5, 0.5 + epsilon / 4, t), lambda state: (factor * state[1],), (scale,), 1)
 
 
 def heavy_hitters_noise_for_one_table(
     epsilon: float, rungs: Sequence[int], *, only_one: bool = True, all_tables: bool = False
-) -> Model:
+) -> pan.Model:
     """Figure 3, step 4: v' + Lap(1/(eps m)), which claims eps (1 + tables); `all_tables` has noise for every table."""
     values = [float(t) for t in rungs]
     printed = ladder_weights(values, 1, only_one)
     weights = [4 * t * w / epsilon for t, w in zip(values, printed, strict=True)]
     scale = (sum(map(abs, weights)) if all_tables else 1.0) / epsilon
-    cell = product_cell(*(bit_cell(0.5, 0.5 + epsilon / 4, t) for t in rungs))
+    cell = pan.product_cell(*(pan.bit_cell(0.5, 0.5 + epsilon / 4, t) for t in rungs))
 
-    def statistic(state: State) -> tuple[float, ...]:
+    def statistic(state: pan.State) -> tuple[float, ...]:
         return (math.fsum(w * part[1] for w, part in zip(weights, state, strict=True)),)
 
-    return Model(cell, statistic, (scale,), 1)
+    return pan.Model(cell, statistic, (scale,), 1)
 
 
 def fraction_of_one_interval(rungs: Sequence[float], k: int, count: float, *, corrected: bool = False) -> float:
@@ -253,11 +231,11 @@ def _printed_shift(epsilon: float, k: int) -> list[float]:
     return [term / math.fsum(terms) for term in terms]
 
 
-def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> Model:
+def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> pan.Model:
     """Figure 5: Lap(1/(eps m)) on every fraction, which claims 2 eps; `both` has noise for the two that move."""
     scales = ((2.0 if both else 1.0) / epsilon,) * k
-    cell = counter_cell(_printed_shift(epsilon, k))
-    return Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, 1)
+    cell = pan.counter_cell(_printed_shift(epsilon, k))
+    return pan.Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, 1)
 
 
 def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
@@ -277,37 +255,37 @@ def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, cor
     return np.array([float(row[-1]) for row in rows])
 
 
-def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> Model:
+def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> pan.Model:
     """Theorem 5.1: a counter modulo each of several primes, each with all of eps (`shared`: with its part of it)."""
     each = epsilon / len(moduli) if shared else epsilon
-    cell = product_cell(*(counter_cell(_printed_shift(each, k)) for k in moduli))
-    return Model(cell, lambda state: (0.0,), (1.0,), 1)
+    cell = pan.product_cell(*(pan.counter_cell(_printed_shift(each, k)) for k in moduli))
+    return pan.Model(cell, lambda state: (0.0,), (1.0,), 1)
 
 
-def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> Model:
+def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> pan.Model:
     """Section 3, "similar ideas can be used": after an announced intrusion the cropped mean's counters stay."""
-    good = bit_cell(0.5, 0.5 + epsilon / 4, t)
+    good = pan.bit_cell(0.5, 0.5 + epsilon / 4, t)
 
-    def announce(state: State) -> Law:
-        law: Law = {}
+    def announce(state: pan.State) -> pan.Law:
+        law: pan.Law = {}
         for (_, bit, rounds), p in good.announce(state).items():
             after = (state[0], bit, rounds)
             law[after] = law.get(after, 0.0) + p
         return law
 
-    cell = good if corrected else Cell(good.start, good.occur, announce)
-    return Model(cell, lambda state: (float(state[1]),), (1 / epsilon,), 1)
+    cell = good if corrected else pan.Cell(good.start, good.occur, announce)
+    return pan.Model(cell, lambda state: (float(state[1]),), (1 / epsilon,), 1)
 
 
-def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> Model:
+def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> pan.Model:
     """A table whose entries are drawn when their element first comes, as a dictionary would do."""
-    drawn = bit_cell(0.5, 0.5 + epsilon / 4)
+    drawn = pan.bit_cell(0.5, 0.5 + epsilon / 4)
 
-    def occur(state: State) -> Law:
+    def occur(state: pan.State) -> pan.Law:
         return drawn.occur((0, 0, 0))
 
-    cell = drawn if corrected else Cell({None: 1.0}, occur, drawn.announce)
-    return Model(cell, lambda state: (0.0,), (1.0,), 1)
+    cell = drawn if corrected else pan.Cell({None: 1.0}, occur, drawn.announce)
+    return pan.Model(cell, lambda state: (0.0,), (1.0,), 1)
 
 
 # ---- bounds that do not hold, or say nothing -------------------------------------------------------------------------
@@ -388,7 +366,7 @@ def search_failure(beta: float, total: int, *, corrected: bool = False) -> float
 
 # ---- the rows --------------------------------------------------------------------------------------------------------
 
-LOOKS: list[History] = [("look", "output"), ("output", "look")]
+LOOKS: list[pan.History] = [("look", "output"), ("output", "look")]
 
 
 @dataclass(frozen=True)
@@ -439,17 +417,17 @@ def _wasted(where: str, what: str, quantity: str, literal: float, ours: float) -
     return Correction(where, what, "waste", quantity, literal, literal, ours)
 
 
-def _loss(model: Model, frames: list[History] = LOOKS, most: int = 3) -> float:
-    return worst_loss(model, frames, most)[0]
+def _loss(model: pan.Model, frames: list[pan.History] = LOOKS, most: int = 3) -> float:
+    return pan.worst_loss(model, frames, most)[0]
 
 
-def _of(estimator: Any, frames: list[History] = LOOKS, most: int = 3) -> float:
-    return max(_loss(model, frames, most) for model in models_of(estimator, 1))
+def _of(estimator: Any, frames: list[pan.History] = LOOKS, most: int = 3) -> float:
+    return max(_loss(model, frames, most) for model in pan.models_of(estimator, 1))
 
 
 def _pan() -> Iterator[Correction]:
     eps, few = 0.1, partial(_printed, "[PAN] Figure 3")
-    literal, ours = _loss(density_noise_after_rescaling(eps)), _of(Density(3, budget=Budget(2 * eps)))
+    literal, ours = _loss(cropped_mean_noise_after_rescaling(eps, 1)), _of(Density(3, budget=Budget(2 * eps)))
     yield _printed("[PAN] section 3", "density: noise after rescaling", "epsilon", 2 * eps, literal, ours)
     literal, ours = _loss(cropped_mean_noise_after_rescaling(eps, 4)), _of(CroppedMean(3, 4, budget=Budget(2 * eps)))
     what = "cropped mean, t = 4: noise after rescaling"
@@ -476,7 +454,7 @@ def _pan() -> Iterator[Correction]:
     what = "incidence: three counters, one look, if each has all of epsilon (Figure 4 is not in our text)"
     yield _printed("[PAN] Theorem 5.1", what, "epsilon", 1.0, literal, _of(_few_primes(1.0), [("look",)], 6))
     planned = CroppedMean(3, 3, budget=Budget(3 * eps), announced_intrusions=1, output_share=1 / 3)
-    frames: list[History] = [("announce", "look", "output")]
+    frames: list[pan.History] = [("announce", "look", "output")]
     literal, ours = _loss(bits_alone_rerandomised(eps, 3), frames, 2), _of(planned, frames, 2)
     misused = partial(Correction, "[PAN] section 3", kind="misuse", quantity="epsilon")
     yield misused("announced intrusion: bits drawn anew, counters kept", claimed=3 * eps, literal=literal, ours=ours)
@@ -524,7 +502,7 @@ def _central() -> Iterator[Correction]:
     lengths = (printed_cut_of_algorithm_3(1.0, 1e-6, blanks=blanks) for blanks in (False, True))
     yield _printed("[SS] Algorithm 3", "the printed cut, |X| counts events", "delta", 1e-6, *lengths)
     what = "gamma = ln(2/delta)/epsilon at epsilon 0.1, delta 0.001, printed as 89.87: off by"
-    margins = (GAMMA_OF_SECTION_4_3, space_saving_paper_margin(0.1, 1e-3))
+    margins = (89.87, space_saving_paper_margin(0.1, 1e-3))
     off = (round(abs(margin - math.log(2 / 1e-3) / 0.1), 9) for margin in margins)
     yield _printed("[SS] section 4.3", what, "error", 0.0, *off)
     what = "Misra-Gries of 3 counters, zeros dropped: keys that only one sketch has (Lemma 2)"

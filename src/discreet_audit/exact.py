@@ -66,13 +66,11 @@ class ScriptedSource(RandomSource):
 
     def discrete_laplace_exceedances(self, trials: Any, scale: Any, minimum: Any, size: Any = None) -> Any:
         """None of the items that are not stored passes the cut."""
-        self.draws.append(Draw("laplace", exact("scale", scale), size))
-        return 0 if size is None else np.zeros(size, np.int64)
+        return 0 * self._given("laplace", scale, size)
 
     def discrete_gaussian_exceedances(self, trials: Any, sigma: Any, minimum: Any, size: Any = None) -> Any:
         """None of the items that are not stored passes the cut."""
-        self.draws.append(Draw("gaussian", exact("sigma", sigma), size))
-        return 0 if size is None else np.zeros(size, np.int64)
+        return 0 * self._given("gaussian", sigma, size)
 
     def uniform_integers(self, high: Any, size: Any = None) -> Any:
         """The script's number, or the largest allowed."""
@@ -290,14 +288,25 @@ class Divergence:
     upper: float
 
 
-def law_of(run: Callable[[RandomSource], Hashable], cutoff: float = 1e-7) -> OutputLaw:
+def law_of(
+    run: Callable[[RandomSource], Hashable], cutoff: float = 1e-7, source: EnumeratedSource | None = None
+) -> OutputLaw:
     """The law of `run(source)`."""
-    source = EnumeratedSource(cutoff)
+    source = source or EnumeratedSource(cutoff)
     mass: dict[Hashable, float] = {}
     for probability in source:
         output = run(source)
         mass[output] = mass.get(output, 0.0) + probability()
     return OutputLaw(mass, source.missing)
+
+
+def least_whole(passes: Callable[[int], bool], most: int = 2**50) -> int:
+    """The least whole number that passes, of which all larger ones do."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle + 1, high)
+    return low
 
 
 def divergence(first: OutputLaw, second: OutputLaw, epsilon: float) -> Divergence:
@@ -375,13 +384,18 @@ def neighbouring_streams(
 
 
 def signature(first: Any, second: Any) -> Hashable:
-    """All that the releases of two summaries can depend on, up to the names of the items."""
+    """All that the releases of two summaries can depend on, up to the names of the items, and of shards."""
 
-    def facts(summary: Any) -> tuple[Any, ...]:
-        return summary.total, getattr(summary, "not_private_offset", None)
+    def parts(summary: Any) -> Iterable[tuple[Any, Any]]:
+        if hasattr(summary, "not_private_shards"):
+            return zip(summary.not_private_shards(), summary.not_private_offsets, strict=True)
+        return [(summary.not_private_counts(), (summary.total, getattr(summary, "not_private_offset", None)))]
 
-    a, b = (summary.not_private_counts().to_dict() for summary in (first, second))
-    return tuple(sorted((a.get(x, -1), b.get(x, -1)) for x in {*a, *b})), facts(first), facts(second)
+    found = []
+    for (one, of), (other, beside) in zip(parts(first), parts(second), strict=True):
+        a, b = one.to_dict(), other.to_dict()
+        found.append((tuple(sorted((a.get(x, -1), b.get(x, -1)) for x in {*a, *b})), of, beside))
+    return tuple(sorted(found))
 
 
 def worst_divergence(

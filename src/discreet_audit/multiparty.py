@@ -1,4 +1,4 @@
-"""The rows of `discreet.multiparty`: what a party's message tells about one of its items, and all that it sends.
+"""The rows of `discreet.multiparty`, and what the papers print of it: what messages tell about one item of a party.
 
 All inputs of a few items are encoded by the protocol itself. Protocols that add noise to a vector are run with noise
 that the audit decides, which shows the vector and the scale that was asked for; the loss of two inputs is then the sum
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -38,15 +38,15 @@ from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Message, 
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
-from discreet.published import MergedMisraGriesStream, MergedSketch
-from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, register, twin
+from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
+from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, largest, register, twin, violations
 from discreet_audit.exact import (
     Branches,
-    Draw,
     EnumeratedSource,
     OutputLaw,
     ScriptedSource,
     WeakenedSource,
+    divergence,
     law_of,
     ratio_loss,
     worst_pair,
@@ -57,8 +57,7 @@ from discreet_audit.statistical import proved
 
 Input = tuple[int, ...]
 Cells = npt.NDArray[np.int64]
-Shown = tuple[Cells, list[Draw]]
-Law = dict[tuple[int, ...], float]
+Law = dict[Any, float]
 UNIVERSE = 4
 SMALL_SEPARATION: dict[str, Any] = {"items_per_column": 1.0, "items_per_entry": 2, "threshold": 1, "max_items": 64}
 
@@ -87,27 +86,21 @@ def cells_of(opened: tuple[Message, Any]) -> Cells:
     return np.asarray(content.values if isinstance(content, Reports) else content, np.int64).ravel()
 
 
-def _shown(protocol: Protocol, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Shown:
-    """The numbers of a message whose noise is given, and the draws that were asked for."""
+def _shown(protocol: Protocol, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Transcript:
+    """The numbers of a message whose noise is given, and the scales of the draws that were asked for."""
     source = ScriptedSource(each=noise)
-    return cells_of(protocol.open(protocol.party(number, source=source).encode(list(items)))), source.draws
+    cells = cells_of(protocol.open(protocol.party(number, source=source).encode(list(items))))
+    sizes = [draw.size or 0 for draw in source.draws]
+    return Transcript(sizes, cells, np.repeat([float(draw.scale) for draw in source.draws], sizes), np.zeros(0))
 
 
 # ---- noise on a vector -----------------------------------------------------------------------------------------------
 
 
-def _distance(first: Shown, second: Shown) -> float:
-    (one, draws), (other, again) = first, second
-    scales = {draw.scale for draw in (*draws, *again)}
-    if len(one) != len(other) or len(scales) != 1 or [d.size for d in draws] != [d.size for d in again]:
-        return math.inf
-    return float(np.abs(one - other).sum() / scales.pop())
-
-
 def additive_loss(protocol: Protocol, length: int) -> tuple[float, int]:
     """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
     found = [
-        worst_pair(neighbours(UNIVERSE, length), partial(_shown, protocol, noise=0, number=number), _distance)
+        worst_pair(neighbours(UNIVERSE, length), partial(_shown, protocol, noise=0, number=number), loss_between)
         for number in range(4)
     ]
     return max(loss for loss, _ in found), sum(pairs for _, pairs in found)
@@ -117,14 +110,10 @@ def noise_is_added(protocol: Any, length: int) -> int:
     """How many inputs there are of which the message is not the vector plus the noise that was drawn, cell by cell."""
     wrong, noise = 0, (1, -2, 0, 3, -1)
     for given in inputs(UNIVERSE, length):
-        plain, draws = _shown(protocol, given, 0)
-        noisy, _ = _shown(protocol, given, noise)
-        right = sum(draw.size or 0 for draw in draws) == len(plain) == len(noisy)
-        wrong += not (right and np.array_equal(noisy - plain, np.resize(noise, len(plain))))
+        plain, noisy = (_shown(protocol, given, each) for each in (0, noise))
+        right = len(plain.scales) == len(plain.cells) == len(noisy.cells)
+        wrong += not (right and np.array_equal(noisy.cells - plain.cells, np.resize(noise, len(plain.cells))))
     return wrong
-
-
-# ---- randomised response ---------------------------------------------------------------------------------------------
 
 
 def message_loss(protocol: Protocol, size: int, length: int, number: int = 0) -> tuple[float, int]:
@@ -167,12 +156,9 @@ class _GroupedSource(EnumeratedSource):
 def _choice_law(protocol: Separation, given: Input) -> Law:
     found, counts = np.unique(np.array(given, np.int64), return_counts=True)
     assert protocol.threshold is not None
-    source = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
-    law: Law = {}
-    for probability in source:
-        chosen = tuple(protocol.choose(found, counts, source).tolist())
-        law[chosen] = law.get(chosen, 0.0) + probability()
-    return {chosen: p for chosen, p in law.items() if p}
+    branches = _GroupedSource(protocol.threshold - len(given), protocol.threshold + 1)
+    law = law_of(lambda source: tuple(protocol.choose(found, counts, source).tolist()), source=branches)
+    return {chosen: p for chosen, p in law.mass.items() if p}
 
 
 def separation_loss(protocol: Separation, pairs: Iterable[tuple[Input, Input]]) -> float:
@@ -257,12 +243,7 @@ def other_scales(protocol: Any) -> int:
     return sum(draw.scale != scale for draw, scale in zip(source.draws, allowed, strict=True))
 
 
-# ---- the checks ------------------------------------------------------------------------------------------------------
-
 Laws = Callable[[Any, Effort], Iterator[Finding]]
-
-
-# ---- coupled: what neighbours send with equal randomness -------------------------------------------------------------
 
 
 def _order_is_not_shown(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
@@ -333,18 +314,11 @@ class MessageAudit(Audit):
 
     def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
-        small, pairs, generator = (
-            tiny(protocol, UNIVERSE, **self.changes),
-            effort.released_pairs,
-            np.random.default_rng(1),
-        )
-        holds = _SAME_FOR[self.same]
+        small, pairs = tiny(protocol, UNIVERSE, **self.changes), effort.released_pairs
+        generator, holds = np.random.default_rng(1), _SAME_FOR[self.same]
         streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
         wrong = sum(not holds(small, items, seed, generator) for seed, items in enumerate(streams))
         yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
-
-
-# ---- exact -----------------------------------------------------------------------------------------------------------
 
 
 def message_finding(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
@@ -373,16 +347,13 @@ def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
     for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
         small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
         pairs = list(neighbours(4, length))
-        yield message_finding(
-            f"{length} item(s), heavy above {threshold}", small, separation_loss(small, pairs), len(pairs)
-        )
+        lost = separation_loss(small, pairs)
+        yield message_finding(f"{length} item(s), heavy above {threshold}", small, lost, len(pairs))
         if length > 1:
             wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
             yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
     yield Finding("exact", "scales other than those of the law", "violations", 0, other_scales(protocol), 1)
 
-
-# ---- twins -----------------------------------------------------------------------------------------------------------
 
 Speak = Callable[[Any, RandomSource], bytes]
 
@@ -476,8 +447,6 @@ def _separation_twins(protocol: Any) -> Sequence[Twin]:
     )
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------------
-
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 _reports = "other reports that an item changes"
 
@@ -514,7 +483,7 @@ register(
 # which is as likely for both. Else it says nothing. What a batch shows is how many of its reports are in each case, so
 # its exact law is a sum over few counts, for every number of others with the second item.
 
-BatchLaw = dict[tuple[int, ...], float]
+BatchLaw = dict[Hashable, float]
 
 
 @dataclass(frozen=True)
@@ -555,9 +524,9 @@ class ShuffledReports:
 
 def _law(reports: Sequence[tuple[float, ...]]) -> BatchLaw:
     """How many reports are in each case."""
-    law: BatchLaw = {(0,) * len(reports[0]): 1.0}
+    law: dict[Any, float] = {(0,) * len(reports[0]): 1.0}
     for cases in reports:
-        grown: BatchLaw = {}
+        grown: dict[Any, float] = {}
         for counts, chance in law.items():
             for case, p in enumerate(cases):
                 if p > 0:
@@ -573,16 +542,12 @@ def batch_delta(shuffled: ShuffledReports, reports: int, epsilon: float) -> floa
     lost = 0.0
     for others in range(reports):
         rest = [one] * (reports - 1 - others) + [two] * others
-        laws = _law([one, *rest]), _law([two, *rest])
-        for first, second in (laws, laws[::-1]):
-            grown = math.exp(epsilon)
-            lost = max(lost, math.fsum(max(0.0, p - grown * second.get(seen, 0.0)) for seen, p in first.items()))
+        first, second = (OutputLaw(_law([report, *rest]), 0.0) for report in (one, two))
+        lost = max(lost, divergence(first, second, epsilon).lower, divergence(second, first, epsilon).lower)
     return lost
 
 
 class ShuffledAudit(Audit):
-    """The four checks."""
-
     def structure(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
         """A report's number is a random one, no matter who sends it."""
         numbers = [shuffled.protocol.open(shuffled.protocol.party().encode([i % 2]))[0].number for i in range(64)]
@@ -631,43 +596,30 @@ class ShuffledAudit(Audit):
         yield Finding("coupled", "fewer reports than a batch between two looks", "violations", 0, small, pairs)
 
     def twins(self, shuffled: ShuffledReports) -> Sequence[Twin]:
-        batch = shuffled.protocol.shuffled or 0
-        ten = ShuffledReports(_of(shuffled.protocol, 10 * batch), shuffled.delta).budget
+        right: Any = shuffled.protocol
+        ten = type(right)(right.round_id, right.budget, 2, shuffled=10 * (right.shuffled or 0))
+        promise = ShuffledReports(ten, shuffled.delta).budget
+
+        def eager(self: Any) -> Any:
+            every = property(lambda aggregator: int(aggregator.parties))
+            return twin(self.protocol.aggregator(), "", shown=every).mechanism
+
+        def logging(self: Any) -> Any:
+            made, order = self.protocol.aggregator(), list[bytes]()
+            kind: Any = type(made)
+
+            def receive(aggregator: Any, message: bytes) -> None:
+                kind.receive(aggregator, message)
+                order.append(message)
+
+            state = lambda aggregator: bytes(kind.to_bytes(aggregator)) + b"".join(order)  # noqa: E731
+            return twin(made, "", receive=receive, to_bytes=state).mechanism
+
         return (
-            twin(shuffled, "every report shown as it comes", "coupled", listener=lambda self: _Eager(self.protocol)),
-            twin(shuffled, "the order kept in the state", "coupled", listener=lambda self: _Logging(self.protocol)),
-            twin(shuffled, "the promise of ten batches", budget=property(lambda self: ten)),
+            twin(shuffled, "every report shown as it comes", "coupled", listener=eager),
+            twin(shuffled, "the order kept in the state", "coupled", listener=logging),
+            twin(shuffled, "the promise of ten batches", budget=property(lambda self: promise)),
         )
-
-
-def _of(protocol: Any, batch: int) -> Any:
-    return type(protocol)(protocol.round_id, protocol.budget, 2, shuffled=batch)
-
-
-class _Wrapped:
-    """NOT PRIVATE: an aggregator that does something else, too."""
-
-    def __init__(self, protocol: Any) -> None:
-        self.inner = protocol.aggregator()
-        self.order: list[bytes] = []
-
-    def receive(self, message: bytes) -> None:
-        self.inner.receive(message)
-        self.order.append(message)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-
-class _Eager(_Wrapped):
-    @property
-    def shown(self) -> int:
-        return int(self.inner.parties)
-
-
-class _Logging(_Wrapped):
-    def to_bytes(self) -> bytes:
-        return bytes(self.inner.to_bytes()) + b"".join(self.order)
 
 
 register(
@@ -858,8 +810,6 @@ def stream_loss(stream: BlockStream, effort: Effort = QUICK) -> tuple[float, int
 
 
 class StreamAudit(Audit):
-    """The four checks of a `Stream`."""
-
     def structure(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """As many levels are sent as the budget is split over."""
         levels = {level for level, _ in self._copies(stream)}
@@ -916,19 +866,19 @@ class StreamAudit(Audit):
 
     def coupled(self, stream: Stream, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: how far one item moves the cells of all levels together."""
-        generator, most, pairs = np.random.default_rng(1), 0, effort.released_pairs
-        steps = min(_steps(stream), 256)
-        for seed in range(pairs):
+        generator, steps = np.random.default_rng(1), min(_steps(stream), 256)
+
+        def moved(seed: int) -> int:
             places = generator.integers(0, 2**31, steps)
             other = places.copy()
             other[generator.integers(steps)] = generator.integers(0, 2**31)
             sent = [_cells(_sent(stream, _items(stream, x), seeded_source(seed), seed)) for x in (places, other)]
-            most = max(most, int(np.abs(sent[0] - sent[1]).sum()))
+            return int(np.abs(sent[0] - sent[1]).sum())
+
         claimed = 2 * stream.rows * stream.tracks * _levels(stream, max(steps, stream.epoch_steps))
-        yield Finding("coupled", "cells that one item moves", "sensitivity", claimed, most, pairs)
+        yield largest("coupled", "cells that one item moves", claimed, map(moved, range(effort.released_pairs)))
 
     def twins(self, stream: BlockStream) -> Sequence[Twin]:
-        """Less noise, a budget that is not split, samples of items, and a party that goes back."""
         states: list[bytes] = []
 
         def older(self: Any, data: bytes) -> StreamParty:
@@ -982,13 +932,6 @@ def _opened(hierarchy: LevelProtocol, items: Sequence[Any], number: int, source:
     return opened
 
 
-def hierarchy_transcript(hierarchy: LevelProtocol, items: Sequence[Any]) -> Transcript:
-    """The law of a message of a hierarchy of sketches."""
-    source = _Chosen()
-    cells = np.concatenate([content for _, content in _opened(hierarchy, items, 3, source)])
-    return Transcript(len(cells), cells, source.scales, np.zeros(0))
-
-
 def report_law(hierarchy: LevelProtocol, item: Any, number: int) -> OutputLaw:
     """The law of the report of one item: its level and its bit."""
     law: dict[Any, float] = {}
@@ -1011,16 +954,16 @@ class HierarchyAudit(Audit):
 
     def structure(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Replacing an item replaces one interval a level at most, and levels have hash functions of their own."""
-        generator, most, pairs = np.random.default_rng(1), 0, 200
-        for _ in range(pairs):
-            words = generator.integers(0, hierarchy.universe.size, 6).astype(np.uint64)
+        generator, levels, size = np.random.default_rng(1), hierarchy.levels, hierarchy.universe.size
+
+        def moved(_: int) -> int:
+            words = generator.integers(0, size, 6).astype(np.uint64)
             other = words.copy()
-            other[3] = generator.integers(0, hierarchy.universe.size)
-            for level in range(len(hierarchy.levels)):
-                moved = hierarchy.levels.nodes(words, level) != hierarchy.levels.nodes(other, level)
-                most = max(most, int(moved.sum()))
-        yield Finding("structure", "intervals of a level that an item changes", "sensitivity", 1, most, pairs)
-        same = len(hierarchy.levels) - len({protocol.round_id for protocol in hierarchy.by_level})
+            other[3] = generator.integers(0, size)
+            return max(int((levels.nodes(words, at) != levels.nodes(other, at)).sum()) for at in range(len(levels)))
+
+        yield largest("structure", "intervals of a level that an item changes", 1, map(moved, range(200)))
+        same = len(levels) - len({protocol.round_id for protocol in hierarchy.by_level})
         yield Finding("structure", "levels with the randomness of another", "violations", 0, same, 1)
 
     def exact(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
@@ -1038,8 +981,14 @@ class HierarchyAudit(Audit):
                 losses += [ratio_loss(one, two) for one, two in itertools.permutations(reports, 2)]
             what = "the report of one item"
         else:
+
+            def law(items: Sequence[Any]) -> Transcript:
+                source = _Chosen()
+                cells = np.concatenate([content for _, content in _opened(hierarchy, items, 3, source)])
+                return Transcript(len(cells), cells, source.scales, np.zeros(0))
+
             for rest in ([], [items[0]]):
-                laws = [hierarchy_transcript(hierarchy, [item, *rest]) for item in items]
+                laws = [law([item, *rest]) for item in items]
                 losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
         yield Finding("exact", what, "epsilon", hierarchy.epsilon * SLACK, max(losses), len(losses))
 
@@ -1062,18 +1011,17 @@ class HierarchyAudit(Audit):
 
     def coupled(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Equal randomness: whatever the items are, a report goes to the same level and a message has as many cells."""
-        generator, wrong, pairs = np.random.default_rng(1), 0, effort.released_pairs
-        for seed in range(pairs):
-            shapes = set()
-            for _ in range(2):
-                items = hierarchy.universe.items(generator.integers(0, hierarchy.universe.size, 4).tolist())
-                opened = _opened(hierarchy, items, 1, seeded_source(seed))
-                shapes.add(tuple(None if part is None else (part[0].items, np.shape(part[1])) for part in opened))
-            wrong += len(shapes) > 1
-        yield Finding("coupled", "levels or sizes that depend on items", "violations", 0, wrong, pairs)
+        generator = np.random.default_rng(1)
+
+        def shape(seed: int) -> tuple[Any, ...]:
+            items = hierarchy.universe.items(generator.integers(0, hierarchy.universe.size, 4).tolist())
+            opened = _opened(hierarchy, items, 1, seeded_source(seed))
+            return tuple(None if part is None else (part[0].items, np.shape(part[1])) for part in opened)
+
+        wrong = (shape(seed) != shape(seed) for seed in range(effort.released_pairs))
+        yield violations("coupled", "levels or sizes that depend on items", wrong)
 
     def twins(self, hierarchy: LevelProtocol) -> Sequence[Twin]:
-        """Levels with more of the budget than they may have; a report to every level."""
         levels = len(hierarchy.levels)
         if hierarchy.local:
             twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(hierarchy, 0.5))]
@@ -1115,8 +1063,6 @@ def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
     return None, [LevelProtocol.open(self, part)[1][level] for level, part in enumerate(parts)]
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------------
-
 register(
     Hierarchy,
     lambda: (
@@ -1150,4 +1096,154 @@ register(
         HierarchicalStream("audit", _THREE, Strings("ab", 2), epoch_steps=3, columns=8),
     ),
     StreamAudit(),
+)
+
+
+# ---- messages of sketches that are merged ----------------------------------------------------------------------------
+
+
+def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input, Input]]) -> int:
+    """How far what neighbouring inputs send lies apart in l1, with equal noise that lets every counter pass.
+
+    From the messages themselves, through the real kernel: whatever else were mixed into them counts, too.
+    """
+    level = protocol.cut
+
+    def counters(items: Input) -> dict[int, int]:
+        message = protocol.party(0, source=ScriptedSource(each=level)).encode(list(items))
+        places, values = protocol.open(message)[1]
+        return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
+
+    def apart(one: dict[int, int], other: dict[int, int]) -> int:
+        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
+
+    return int(worst_pair(pairs, counters, apart)[0])
+
+
+def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
+    """The loss of a noisy Misra-Gries sketch: the l1-distance of its counters over the scale that the code asks for."""
+    small = tiny(protocol, 4, capacity=capacity)
+    pairs = list(neighbours(4, capacity + 1))
+    source = ScriptedSource()
+    small.party(0, source=source).encode([0] * 3)
+    scales = {draw.scale for draw in source.draws}
+    return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
+
+
+class _EntriesAudit(MessageAudit):
+    """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
+
+    def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+        """Counters of large neighbouring streams, with as many counters as the protocol has."""
+        generator, pairs, size = np.random.default_rng(1), [], 2 * protocol.capacity + 2
+        for _ in range(effort.released_pairs):
+            items = generator.zipf(1.3, 400) % size
+            other = items.copy()
+            other[generator.integers(400)] = generator.integers(size)
+            pairs.append((tuple(items.tolist()), tuple(other.tolist())))
+        claimed = float(protocol.scale) * protocol.epsilon * SLACK
+        measured = counter_sensitivity(protocol, pairs)
+        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
+
+
+def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
+    for capacity in range(1, 3 + max(0, effort.length)):
+        yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
+    # Every message with its probability: that the code is the law above, and not noise on fewer items.
+    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+    quantity = f"epsilon at {small.epsilon:g}"
+    yield message_finding("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+
+
+def _entries_twins(protocol: Any) -> Sequence[Twin]:
+    removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+    what = "no noise on the other items of the universe"
+    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
+    return half_noise(protocol), removed, there
+
+
+register(
+    MergedSketch,
+    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
+    additive(3, columns=3),
+)
+register(
+    MergedMisraGries,
+    lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
+    _EntriesAudit(_entries_laws, _entries_twins, {"capacity": 1}),
+)
+
+
+# ---- Misra-Gries sketches over a stream: every short stream, and all that is told of its blocks together -------------
+
+
+class CounterStreamAudit(StreamAudit):
+    def exact(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+        """All that is sent about one step; and every message of a block of two steps, byte for byte."""
+        yield from super().exact(stream, effort)
+        budget, shape = Budget(max(stream.epsilon, 3.0)), {"epoch_steps": 2, "horizon": 2, "window": None}
+        small = replace(stream, budget=budget, universe=2, capacity=1, sample_share=0.0, **shape)
+
+        def law(given: Input) -> OutputLaw:
+            items = [item - 1 if item else None for item in given]  # 0 stands for nothing: neighbours may lack an item
+            return law_of(lambda source: small.party(0, source=source).feed(items))
+
+        loss, pairs = worst_pair(neighbours(3, 2), law, ratio_loss)
+        claimed = small.epsilon * SLACK
+        yield Finding("exact", "messages of a block of 2 steps", f"epsilon at {small.epsilon:g}", claimed, loss, pairs)
+
+    def likelihood(self, stream: Any, packet: Packet, law: Transcript) -> float:
+        """Of counters that were sent |counter - c|/scale; of the others the chance to stay below the cut."""
+        found, size = 0.0, stream.universe.size
+        for at, (block, (places, counters)) in enumerate(packet.blocks.items()):
+            here = slice(at * size, (at + 1) * size)
+            counts, scales, cut = law.cells[here], law.scales[here], stream.shape.cut(block)
+            found -= float(np.sum(np.abs(counters - counts[places]) / scales[places]))
+            hidden = np.ones(size, np.bool_)
+            hidden[places] = False
+            found += sum(map(_log_below, (cut - counts[hidden]).tolist(), scales[hidden].tolist()))
+        return found
+
+    def coupled(self, stream: Any, effort: Effort) -> Iterator[Finding]:
+        """How far one step moves the counters of all blocks that it is in, for longer random streams."""
+        generator, steps = np.random.default_rng(1), _steps(stream)
+        items = stream.universe.items(range(min(stream.universe.size, 2**10)))
+
+        def moved(_: int) -> int:
+            places = generator.integers(0, len(items), steps)
+            other = places.copy()
+            other[generator.integers(steps)] = generator.integers(0, len(items))
+            laws = [stream_transcript(stream, [items[place] for place in given]) for given in (places, other)]
+            return int(np.abs(laws[0].cells - laws[1].cells).sum())
+
+        # What the noise that is drawn is for, a unit a level.
+        claimed = float(sum(stream.shape.sensitivities[: _levels(stream, steps)])) * SLACK
+        yield largest("coupled", "counters that one step moves", claimed, map(moved, range(effort.released_pairs)))
+
+    def twins(self, stream: Any) -> Sequence[Twin]:
+        right, twins = MergedMisraGriesStream, [*super().twins(stream)]
+        less_by_one = lambda self, level: right.sensitivity(self, level) - 1  # noqa: E731
+        only_there = lambda self, kept, block, source: right.release(self, kept, block, OnlyThere(source))  # noqa: E731
+        if max(stream.shape.sensitivities) > 2:
+            twins.append(twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2))
+        twins.append(twin(stream, "noise for an item left out", sensitivity=less_by_one))
+        twins.append(twin(stream, "no noise on the other items of the universe", release=only_there))
+        return twins
+
+
+@lru_cache(maxsize=1024)
+def _log_below(cut: int, scale: float) -> float:
+    """log P[Z < cut]."""
+    q = math.exp(-1 / scale)
+    return math.log1p(-(q**cut) / (1 + q)) if cut >= 1 else (1 - cut) * -1 / scale - math.log1p(q)
+
+
+register(
+    MergedMisraGriesStream,
+    lambda: (
+        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, horizon=6, capacity=1),
+        MergedMisraGriesStream("audit", _THREE, 4, epoch_steps=1, window=3),
+        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, capacity=1, sample_share=0.3),
+    ),
+    CounterStreamAudit(),
 )

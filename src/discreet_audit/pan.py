@@ -1,4 +1,5 @@
-"""The rows of `discreet.pan`: looks at the compiled table, and exact joint laws of looks and outputs."""
+"""The rows of `discreet.pan`, and what the papers print of it: looks at the compiled table, and joint laws of looks and
+outputs."""
 
 from __future__ import annotations
 
@@ -8,19 +9,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.noise import seeded_source
+from discreet.noise import RandomSource, seeded_source
 from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence, Occurrences
 from discreet.pan.element_law import CounterCell, ElementLaw
-from discreet.pan.responses import Response, response_weights
+from discreet.pan.responses import ONE, Response, response_weights
 from discreet.privacy import Budget
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, register, twin
-from discreet_audit.exact import ScriptedSource, WeakenedSource
-from discreet_audit.statistical import measure_outputs
+from discreet.published import InnerProductCounter
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, largest, register, twin, violations
+from discreet_audit.exact import ScriptedSource, WeakenedSource, law_of, ratio_loss, worst_pair
+from discreet_audit.statistical import measure_outputs, proved
 
 # ---- exact joint laws of what an adversary sees of a table: its state at intrusions, and its outputs -----------------
 # A history is a tuple of tokens: a number is an occurrence of the element of that entry, "look" an unannounced
@@ -31,12 +34,6 @@ State = Any  # hashable
 Law = dict[State, float]
 Token = int | str
 History = tuple[Token, ...]
-
-
-class Lawful(Protocol):
-    """Whatever says what it does with one element: every pan-private estimator."""
-
-    def element_laws(self) -> list[ElementLaw]: ...
 
 
 @dataclass(frozen=True)
@@ -118,13 +115,10 @@ def product_cell(*cells: Cell) -> Cell:
             for parts in itertools.product(*(law.items() for law in laws))
         }
 
-    def occur(state: State) -> Law:
-        return product(cell.occur(part) for cell, part in zip(cells, state, strict=True))
+    def each(what: str) -> Callable[[State], Law]:
+        return lambda state: product(getattr(cell, what)(part) for cell, part in zip(cells, state, strict=True))
 
-    def announce(state: State) -> Law:
-        return product(cell.announce(part) for cell, part in zip(cells, state, strict=True))
-
-    return Cell(product(cell.start for cell in cells), occur, announce)
+    return Cell(product(cell.start for cell in cells), each("occur"), each("announce"))
 
 
 def joint_law(model: Model, history: History) -> dict[tuple[State, ...], float]:
@@ -232,7 +226,7 @@ def worst_loss(model: Model, frames: Iterable[History], most: int = 2) -> tuple[
 # ---- the models of the estimators ------------------------------------------------------------------------------------
 
 
-def models_of(estimator: Lawful, entries: int = 2) -> list[Model]:
+def models_of(estimator: Any, entries: int = 2) -> list[Model]:
     """The models of what an estimator does with one element, with its own numbers: one for each role it may have."""
     return [_model(law, entries) for law in estimator.element_laws()]
 
@@ -247,15 +241,11 @@ def _model(law: ElementLaw, entries: int) -> Model:
     alone = len(cells) == 1
 
     def statistic(state: State) -> tuple[float, ...]:
+        shown = slice(0, 2) if law.pairs else 1  # without the number of announced intrusions, which is public
         parts = [state] if alone else state
-        if law.pairs:  # without the number of announced intrusions, which is public
-            return law.statistic(tuple(part[:2] if isinstance(part, tuple) else part for part in parts))
-        return law.statistic(tuple(part[1] if isinstance(part, tuple) else part for part in parts))
+        return law.statistic(tuple(part[shown] if isinstance(part, tuple) else part for part in parts))
 
     return Model(cells[0] if alone else product_cell(*cells), statistic, tuple(map(float, law.scales)), entries)
-
-
-# ---- the checks ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -276,13 +266,14 @@ class PanAudit(Audit):
 
     def structure(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
         """In the compiled table an element changes its own cells and no other."""
-        wrong, pairs = 0, 40
-        for seed in range(pairs):
+
+        def wrong(seed: int) -> bool:
             made = self.small(estimator, source=seeded_source(seed))
             before = made.seen_by_intruder()
             made.update([seed % 3] * (1 + seed % 4))
-            wrong += _differences(before, made.seen_by_intruder()) > 1
-        yield Finding("structure", "cells changed by one element, other than its own", "violations", 0, wrong, pairs)
+            return _differences(before, made.seen_by_intruder()) > 1
+
+        yield violations("structure", "cells changed by one element, other than its own", map(wrong, range(40)))
 
     def exact(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
         """The joint law of looks and outputs, for all neighbouring histories of a few occurrences."""
@@ -341,7 +332,6 @@ class PanAudit(Audit):
         yield Finding("coupled", "counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
 
     def twins(self, estimator: Any) -> Sequence[Twin]:
-        """Too little noise, drawn or declared; coins or shifts for twice epsilon; what the paper prints."""
         half = twin(estimator, "half the output noise", noise_scale=_noise_over(lambda made: 2))
         quieter = twin(estimator, "half the noise where it is drawn", "coupled", counted=_quieter)
         if estimator.parameters.get("method") == "primes":
@@ -380,9 +370,6 @@ def _counts_over_scale(estimator: Any, **asked: Any) -> Any:
     return np.array(counts) / np.array(scales)
 
 
-# ---- twins -----------------------------------------------------------------------------------------------------------
-
-
 def _noise_over(factor: Callable[[Any], Fraction | int]) -> property:
     """Output noise that is this many times too small."""
     return property(lambda self: super(type(self), self).noise_scale / factor(self))
@@ -391,9 +378,6 @@ def _noise_over(factor: Callable[[Any], Fraction | int]) -> property:
 def _quieter(self: Any, source: Any, size: int, read: Any, scale: Any = None) -> Any:
     """The right scale everywhere but where the noise is drawn."""
     return super(type(self), self).counted(WeakenedSource(source, 2), size, read, scale)
-
-
-# ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 def _few_heavy(made: HeavyFraction) -> dict[str, Any]:
@@ -447,11 +431,7 @@ register(
     ),
     PanAudit(lambda made: {"universe": 3}),
 )
-register(
-    DistinctCount,
-    lambda: (DistinctCount(budget=_ONE),),
-    PanAudit(lambda made: {"buckets": 16, "levels": 8}),
-)
+register(DistinctCount, lambda: (DistinctCount(budget=_ONE),), PanAudit(lambda made: {"buckets": 16, "levels": 8}))
 register(
     Occurrences,
     lambda: (Occurrences(4, budget=_ONE), Occurrences(2, budget=_THREE, releases=2)),
@@ -489,3 +469,95 @@ register(
     lambda: (Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64)),
     _IncidenceAudit(_few_counts, lambda made, number: {"t": number % (1 + made.parameters["max_count"])}),
 )
+
+
+# ---- the inner-product counter: the law of its state at every moment, over all outcomes of its coins -----------------
+
+_LENGTH = 2
+# Three participants vote (the positions are public), then one brings a vector.
+_POSITIONS = (0, 1, 1)
+Inputs = tuple[Any, ...]
+_INPUTS: list[Inputs] = list(itertools.product(*[(0, 1)] * len(_POSITIONS), itertools.product((0, 1), repeat=_LENGTH)))
+
+
+def _small(counter: InnerProductCounter, source: RandomSource | None = None) -> InnerProductCounter:
+    made = type(counter)(_LENGTH, budget=Budget(counter.epsilon), source=source)
+    made.response = counter.response
+    return made
+
+
+def _seen(counter: InnerProductCounter, inputs: Inputs, source: RandomSource) -> tuple[Any, ...]:
+    """What an adversary sees who looks at every moment, and the release."""
+    made, seen = _small(counter, source), []
+    for position, vote in zip(_POSITIONS, inputs, strict=False):
+        made.vote([position], [vote])
+        seen.append(made.to_bytes())
+    made.update([inputs[-1]])
+    return (*seen, made.to_bytes(), made.release().value)
+
+
+class _InnerProductAudit(Audit):
+    def structure(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """One participant has one answer, in one count."""
+        wrong = 0
+        for vote, coin in itertools.product((0, 1), (0, 1)):
+            made = _small(counter, _Coins([coin]))
+            made.vote([1], [vote])
+            ones, votes, _ = made.answers
+            wrong += votes != [0, 1] or ones[0] != 0
+        yield Finding("structure", "counts moved by one vote, other than its own", "violations", 0, wrong, 4)
+
+    def exact(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
+        pairs = [
+            pair for pair in itertools.combinations(_INPUTS, 2) if sum(a != b for a, b in zip(*pair, strict=True)) == 1
+        ]
+        worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0), ratio_loss)
+        claimed = counter.epsilon * SLACK
+        yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
+
+    def statistical(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """One vote and its answer."""
+
+        def ones(bit: int) -> int:
+            made = _small(counter)
+            made.vote([0], [bit])
+            return made.answers[0][0]
+
+        yield proved("a vote of 1 or of 0", (counter.epsilon, 0.0), (1, 0), ones, float, effort.runs)
+
+    def coupled(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
+        """Equal coins: a vector replaced by another moves the count by one at most."""
+        rng = np.random.default_rng(3)
+
+        def moved(_: int) -> int:
+            coins, vectors, counts = rng.integers(0, 2, 20), rng.integers(0, 2, (20, _LENGTH)), []
+            for last in ([1, 1], [0, 0]):
+                made = _small(counter, _Coins(coins))
+                made.update(np.vstack([vectors[:-1], [last]]))
+                counts.append(made.answers[2])
+            return abs(counts[0] - counts[1])
+
+        yield largest("coupled", "the count that one vector moves", 1, map(moved, range(effort.released_pairs)))
+
+    def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
+        return (
+            twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
+            twin(counter, "votes counted as they are", answer=lambda self, bits: None),
+            twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
+        )
+
+
+class _Coins(ScriptedSource):
+    """A source whose coins were written beforehand."""
+
+    def __init__(self, coins: Any) -> None:
+        super().__init__()
+        self.coins = np.asarray(coins, np.int64)
+
+    def bernoulli(self, probability: Any, size: Any = None) -> Any:
+        taken, self.coins = self.coins[:size].copy(), self.coins[size:]
+        return taken
+
+
+register(InnerProductCounter, lambda: (InnerProductCounter(4, budget=Budget(1.0)),), _InnerProductAudit())

@@ -21,7 +21,7 @@ import secrets
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from discreet.errors import DataError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.calibration.zcdp import zcdp_epsilon
 from discreet.privacy.checks import probability, whole_number
-from discreet_audit.statistical import Scores, best_cut, epsilon_lower_bound
+from discreet_audit.statistical import Scores, bounds_both_ways
 
 DELTA_OF_RHO = 1e-6
 """Where rho is claimed, epsilon is what it converts to at this delta."""
@@ -90,8 +90,7 @@ class CanaryReport:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        names = ("epsilon", "claimed", "delta", "confidence", "canaries", "guesses", "right", "releases", "passed")
-        return {name: getattr(self, name) for name in names} | {"spent": self.spent}
+        return {**asdict(self), "passed": self.passed, "spent": self.spent}
 
 
 @dataclass(frozen=True)
@@ -176,10 +175,13 @@ def canaries(
             default its published count, and less than any where it is not listed.
         seed: Of the coins, for tests; they are secret otherwise.
     """
+    from discreet.events.tables import as_arrow
+
     delta, claimed = _claim(claim)
     error = 1.0 - probability("confidence", confidence)
     made = Canaries(column, user, number if runs is None else 1, crowd)
-    table = None if data is None else _table(data)
+    read = None if data is None else as_arrow(data)
+    table = read if read is None or isinstance(read, pa.Table) else read.read_all()
     coins = random.Random(seed) if seed is not None else secrets.SystemRandom()
     look = score or published_count
 
@@ -204,13 +206,6 @@ def _claim(claim: Budget | Guarantee) -> tuple[float, float]:
     if claim.epsilon is None:
         raise ParameterError("the claim must be a budget, such as dc.Budget(epsilon=1.0, delta=1e-6)")
     return claim.delta, claim.epsilon
-
-
-def _table(data: Any) -> pa.Table:
-    from discreet.events.tables import as_arrow
-
-    read = as_arrow(data)
-    return read if isinstance(read, pa.Table) else read.read_all()
 
 
 def published_count(published: Any, item: str) -> float:
@@ -270,16 +265,11 @@ def guessed_epsilon(guesses: int, right: int, number: int, delta: float, error: 
 def each_way(there: Scores, absent: Scores, delta: float, error: float) -> tuple[int, int, float]:
     """(releases that decide, right ones, epsilon): half of the releases choose two events, the others test both."""
     half = len(there) // 2
-    finite = [np.nan_to_num(scores, neginf=-1e300) for scores in (there, absent)]
-    first, second = (scores[half:] for scores in finite)
-    up, down = best_cut(finite[0][:half], finite[1][:half], delta)
-    found = []
-    for one, two in ((first >= up, second >= up), (second < down, first < down)):
-        counts = (int(one.sum()), len(one)), (int(two.sum()), len(two))
-        # Two directions, of which each has two bounds.
-        bound = max(0.0, epsilon_lower_bound(*counts, delta, error / 4.0))
-        found.append((2 * len(one), counts[0][0] + len(two) - counts[1][0], bound))
-    return max(found, key=lambda each: each[2])
+    one, two = (np.nan_to_num(scores, neginf=-1e300) for scores in (there, absent))
+    # Two directions, of which each has two bounds.
+    found = bounds_both_ways((one[:half], two[:half]), (one[half:], two[half:]), delta, error / 4.0)
+    decided = [(2 * n, yes + m - no, max(0.0, bound)) for (yes, n), (no, m), bound in found]
+    return max(decided, key=lambda each: each[2])
 
 
 # ---- a command as the pipeline ---------------------------------------------------------------------------------------

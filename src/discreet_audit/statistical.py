@@ -81,7 +81,9 @@ def measure(release: Callable[[Any], Any], pair: ScoredPair, delta: float, runs:
         return np.array([pair.score(release(summary)) for _ in range(count)], dtype=np.float64)
 
     pilots = scores(pair.first, pilot), scores(pair.second, pilot)
-    return _tested(pilots, (scores(pair.first, runs), scores(pair.second, runs)), delta)
+    return max(
+        bound for *_, bound in bounds_both_ways(pilots, (scores(pair.first, runs), scores(pair.second, runs)), delta)
+    )
 
 
 def proved(
@@ -93,17 +95,18 @@ def proved(
     return Finding("statistical", check, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
 
-def _tested(pilots: tuple[Scores, Scores], scores: tuple[Scores, Scores], delta: float) -> float:
-    """The event is chosen on the pilots and tested on the others; wrong with probability 4 FALSE_ALARM at most."""
+def bounds_both_ways(
+    pilots: tuple[Scores, Scores], scores: tuple[Scores, Scores], delta: float, error: float = FALSE_ALARM
+) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
+    """The event is chosen on the pilots and tested on the others: (successes, trials) of the two, and the bound, in
+    both directions. One of the two is wrong with probability 4 error at most."""
     up, down = best_cut(*pilots, delta)
     first, second = scores
-    forward = epsilon_lower_bound(
-        (int((first >= up).sum()), len(first)), (int((second >= up).sum()), len(second)), delta, FALSE_ALARM
-    )
-    backward = epsilon_lower_bound(
-        (int((second < down).sum()), len(second)), (int((first < down).sum()), len(first)), delta, FALSE_ALARM
-    )
-    return max(forward, backward)
+    found = []
+    for one, two in ((first >= up, second >= up), (second < down, first < down)):
+        counts = (int(one.sum()), len(one)), (int(two.sum()), len(two))
+        found.append((*counts, epsilon_lower_bound(*counts, delta, error)))
+    return found
 
 
 def measure_outputs(first: npt.ArrayLike, second: npt.ArrayLike, delta: float) -> float:
@@ -118,4 +121,5 @@ def measure_outputs(first: npt.ArrayLike, second: npt.ArrayLike, delta: float) -
     spread += np.eye(len(spread)) * (1e-9 * spread.trace() + 1e-9)
     weights = np.linalg.solve(spread, one[:pilot].mean(axis=0) - two[:pilot].mean(axis=0))
     scores = one @ weights, two @ weights
-    return _tested((scores[0][:pilot], scores[1][:pilot]), (scores[0][pilot:], scores[1][pilot:]), delta)
+    chosen, others = (scores[0][:pilot], scores[1][:pilot]), (scores[0][pilot:], scores[1][pilot:])
+    return max(bound for *_, bound in bounds_both_ways(chosen, others, delta))

@@ -25,6 +25,7 @@ from discreet.privacy.calibration.offset_cut import offset_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving, TextbookMisraGries
 from discreet.published.private_space_saving import space_saving_delta, space_saving_noisy_delta
+from discreet_audit.central import length_of_the_data
 from discreet_audit.exact import (
     OutputLaw,
     divergence,
@@ -34,7 +35,6 @@ from discreet_audit.exact import (
     release_law,
     worst_divergence,
 )
-from discreet_audit.papers import length_of_the_data
 
 EPSILON = 2.0
 SEED = 7

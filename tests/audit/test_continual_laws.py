@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.continual import one_shot
 from discreet.continual._factors import Buffered, SquareRoot, Tree
 from discreet.noise import seeded_source
-from discreet_audit.continual import event_shifts, item_shown, stop_is_beaten
+from discreet_audit.continual import item_shown, path_shifts, stop_is_beaten
 from discreet_audit.corrections import sparse_rho
 
 
@@ -18,7 +18,8 @@ from discreet_audit.corrections import sparse_rho
 def test_an_event_moves_no_more_than_the_sensitivity(factor):
     rng = np.random.default_rng(1)
     z = rng.integers(-(10**8), 10**8, factor.horizon).tolist()
-    norms = [np.linalg.norm(event_shifts(factor, [event], z)) for event in range(1, factor.horizon + 1)]
+    ticks = np.arange(1, factor.horizon + 1)
+    norms = np.linalg.norm(path_shifts(factor, ticks[:, None] >= ticks, z), axis=0)
     assert max(norms) <= factor.sensitivity
     # A claim one percent smaller would be caught (trees: one level fewer).
     assert max(norms) > (0.99 * factor.sensitivity if factor.lattice > 1 else math.sqrt(factor.levels - 1))

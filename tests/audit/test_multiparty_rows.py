@@ -16,12 +16,12 @@ from discreet_audit import check, core
 from discreet_audit.core import twin as broken_twin
 from discreet_audit.multiparty import (
     SMALL_SEPARATION,
+    counter_sensitivity,
     message_loss,
     neighbours,
     separation_loss,
     tiny,
 )
-from discreet_audit.papers import counter_sensitivity
 
 FAST = core.Effort("fast", runs=200, large_pairs=60, released_pairs=20, length=-1)
 

@@ -46,12 +46,12 @@ def test_counters_that_survive_an_announcement_are_caught():
 def test_density_noise_after_rescaling_is_caught():
     """PAN section 3: 4(theta - 1/2)/eps + Lap(1/(eps m)) claims 2 eps; before rescaling it would be."""
     epsilon = 0.1
-    after = printed.density_noise_after_rescaling(epsilon)
+    after = printed.cropped_mean_noise_after_rescaling(epsilon, 1)
     assert worst_loss(after, ONE_LOOK)[0] == pytest.approx(3.424, abs=0.001)
     # The bit is seen as 0; x comes or not: the loss of the output alone, given the look.
     given = math.log((0.5 - epsilon / 4) + (0.5 + epsilon / 4) * math.exp(4))
     assert loss_between(after, ("look", "output"), ("look", 0, "output")) == pytest.approx(given)
-    assert worst_loss(printed.density_noise_after_rescaling(epsilon, before=True), ONE_LOOK)[0] <= 2 * epsilon
+    assert worst_loss(printed.cropped_mean_noise_after_rescaling(epsilon, 1, before=True), ONE_LOOK)[0] <= 2 * epsilon
 
 
 def test_cropped_mean_noise_after_rescaling_is_caught():

@@ -13,7 +13,7 @@ from discreet.continual import Counter, HeavyHitters, Histogram
 from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.noise import seeded_source
 from discreet.pan import CroppedMean, Density, HeavyFraction, Incidence, ModularIncidence
-from discreet_audit.continual import event_shifts
+from discreet_audit.continual import path_shifts
 from discreet_audit.core import twin
 from discreet_audit.exact import ScriptedSource
 
@@ -84,7 +84,10 @@ def test_the_noises_of_an_event_are_those_that_are_drawn():
     source = ScriptedSource()
     counter.anew(source).step(3)
     assert [(draw.law, draw.scale) for draw in source.draws] == [("gaussian", noise.sigma)]
-    assert np.linalg.norm(event_shifts(noise.factor, [1], [5, -3, 8, 1, 0, 2])) <= noise.factor.sensitivity
+    assert (
+        np.linalg.norm(path_shifts(noise.factor, np.ones((6, 1), bool), [5, -3, 8, 1, 0, 2]))
+        <= noise.factor.sensitivity
+    )
     # Without a horizon an event is in its epoch and in one total of epochs before.
     assert [len(noises) for _, noises in Counter(None, dc.Budget.zcdp(0.5)).noises_of_an_event()] == [2] * 5
 

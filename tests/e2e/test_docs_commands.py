@@ -15,7 +15,7 @@ import pytest
 from tests.commands import run_here
 
 import discreet as dc
-from discreet.cli.question_commands import QUESTIONS
+from discreet.cli.publish import QUESTIONS
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

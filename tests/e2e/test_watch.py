@@ -319,3 +319,18 @@ def test_what_does_not_go_with_sets(tmp_path, words, why):
     (tmp_path / "rows.csv").write_text("a\nx\n")
     done = watch(tmp_path / "rows.csv", "--state", tmp_path / "s", "--rows", 2, *PLENTY, *words)
     assert (done.returncode, why in done.stderr) == (2, True), done.stderr
+
+
+def test_people_may_leave_a_window_but_not_all_of_time(tmp_path):
+    """Three people in the first tick, one in the second: of a window the number falls, of all of time it stays."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("who\n" + "a\nb\nc\n" + "a\na\na\n")
+    options = [rows, "--horizon", 9, "--rows", 3, "--once", *PLENTY, "--increase", 1, "--user", "who", "--distinct"]
+    window = lines(watch(*options, "--window", 1, "--state", tmp_path / "window"))[-1]["increase"]
+    assert window["lower"] <= -2 <= window["upper"] < 0
+    assert window["upper"] - window["lower"] <= 4
+    ever = lines(watch(*options, "--state", tmp_path / "ever"))[-1]["increase"]
+    assert 0 == ever["lower"] <= ever["upper"] <= 2
+    for told in (window, ever):
+        assert (told["confidence"], told["since"], told["tick"]) == (0.95, 1, 2)
+        assert told["lower"] <= told["value"] <= told["upper"]

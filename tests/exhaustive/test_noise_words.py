@@ -27,7 +27,7 @@ def probability_bounds(law, block):
 def draw(law, *words):
     """One draw: ("value", v), ("pending", state), or ("rejected", None) when it asks for more words."""
     try:
-        values, pending = law._native.draw(_native.RandomSource(replay=list(words)), 1)
+        values, pending = law.native.draw(_native.RandomSource(replay=list(words)), 1)
     except IndexError:
         return "rejected", None
     return ("pending", pending[0]) if pending else ("value", int(values[0]))

@@ -11,7 +11,7 @@ import pytest
 import discreet as dc
 from discreet.central.person_vectors import MOST_ITEMS, PersonVectors, alone, gaussian_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta
-from discreet.questions.data import data_of
+from discreet.questions.answer import data_of
 from discreet.questions.report import Report
 
 

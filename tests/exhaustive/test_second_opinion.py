@@ -214,6 +214,7 @@ class Nodes(HeavyHitters):
     "given",
     [
         {"horizon": 13, "mechanism": "discover"},
+        {"horizon": 300, "mechanism": "discover"},
         {"horizon": 30, "mechanism": "discover", "every": 2, "base": 3},
         {"horizon": 30, "mechanism": "offset", "base": 2},
         {"horizon": 27, "mechanism": "offset", "base": 3},

@@ -123,7 +123,7 @@ def test_little_is_loaded_before_signals_are_heard():
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert {"typing", "re", "numpy", "click"}.isdisjoint(done.stdout.split())
-    assert "discreet.cli.interrupts" in done.stdout.split()
+    assert "discreet.cli.process" in done.stdout.split()
 
 
 def stopped(spawn, script, number):
@@ -149,7 +149,7 @@ def test_interrupted_while_it_loads(spawn, rounds):
         script = (
             "import os, signal, sys, threading\n"
             "import discreet.cli\n"
-            "from discreet.cli.interrupts import handle_interrupts\n"
+            "from discreet.cli.process import handle_interrupts\n"
             "handle_interrupts(loading=True)\n"
             f"threading.Timer({chance.random() * 0.6}, os.kill, (os.getpid(), {int(number)})).start()\n"
             "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
@@ -201,11 +201,11 @@ def test_a_signal_that_is_lost_comes_again(spawn, how, number):
     """While the command waits for standard input, which says nothing."""
     script = (
         f"import signal, sys, threading, time, weakref\nnumber = {int(number)}\n{LOST[how]}\n"
-        "from discreet.cli import app\n"
-        "handle = app.handle_interrupts\n"
-        "app.handle_interrupts = lambda: (handle(), lose())\n"
+        "from discreet.cli import process\n"
+        "handle = process.handle_interrupts\n"
+        "process.handle_interrupts = lambda loading=False: (handle(loading=loading), loading or lose())\n"
         "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
-        "app.main()\n"
+        "process.main()\n"
     )
     stopped(spawn, script, number)
 
@@ -225,11 +225,11 @@ def test_a_signal_waits_for_the_end_of_an_import(spawn, tmp_path, number):
     script = (
         "import sys\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from discreet.cli import app\n"
-        "handle = app.handle_interrupts\n"
-        "app.handle_interrupts = lambda: (handle(), __import__('fragile'))\n"
+        "from discreet.cli import process\n"
+        "handle = process.handle_interrupts\n"
+        "process.handle_interrupts = lambda loading=0: (handle(loading=loading), loading or __import__('fragile'))\n"
         "sys.argv = ['discreet', 'top', '-', '--epsilon', '1', '--delta', '1e-9']\n"
-        "app.main()\n"
+        "process.main()\n"
     )
     stopped(spawn, script, number)
 
@@ -238,7 +238,7 @@ def test_a_signal_comes_once_where_it_is_heard(spawn, tmp_path):
     """What is cleaned up behind it is cleaned up to the end, however long that takes."""
     script = (
         "import signal, sys, time\n"
-        "from discreet.cli import app\n"
+        "from discreet.cli import app, process\n"
         "def command(**options):\n"
         "    try:\n"
         "        signal.raise_signal(signal.SIGTERM)\n"
@@ -246,7 +246,7 @@ def test_a_signal_comes_once_where_it_is_heard(spawn, tmp_path):
         "        time.sleep(1)\n"
         f"        open({str(tmp_path / 'clean')!r}, 'w').close()\n"
         "app.app = command\n"
-        "app.main()\n"
+        "process.main()\n"
     )
     stopped(spawn, script, signal.SIGTERM)
     assert (tmp_path / "clean").exists()

@@ -59,9 +59,9 @@ def one_seed(monkeypatch):
     """Noise is drawn in the order of hashes."""
     from types import SimpleNamespace
 
-    from discreet.summaries import _base
+    from discreet.summaries import counters
 
-    monkeypatch.setattr(_base, "os", SimpleNamespace(urandom=bytes))
+    monkeypatch.setattr(counters, "os", SimpleNamespace(urandom=bytes))
 
 
 QUERIES = {

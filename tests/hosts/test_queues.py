@@ -120,9 +120,9 @@ def _read(reader, seconds=PATIENCE, until=None):
     while time.monotonic() < end and (until is None or len(found) < until):
         for batch in reader.available():
             found += batch.values.column("item").to_pylist()
-        if until is None and not reader.more():
+        if until is None and not reader.source.more():
             break
-        reader.wait(0.1)
+        reader.source.wait(0.1)
     return found
 
 
@@ -134,9 +134,9 @@ def test_every_message_is_a_row(queue, name):
     found = _read(reader)
     assert sorted(found) == sorted([*(f"/p{n % 3}" for n in range(50)), "/a\nb"])
     assert sum(reader.bad.values()) == 2  # a blank message is no row
-    assert reader.lag == 0
+    assert reader.source.lag == 0
     queue.send(name, _rows(range(7)))
-    assert reader.lag == 7
+    assert reader.source.lag == 7
     assert len(_read(reader, until=7)) == 7
     reader.close()
 

@@ -23,7 +23,7 @@ import discreet as dc
 from discreet.errors import DataError, ParameterError, TryAgainError
 from discreet.events import stores as reading
 from discreet.noise import seeded_source
-from discreet.summaries import _base
+from discreet.summaries import counters
 
 pytestmark = pytest.mark.hosts
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -70,7 +70,7 @@ FILES = _files()
 @pytest.fixture(autouse=True)
 def one_seed(monkeypatch):
     """Noise is drawn in the order of hashes: with one seed of them a release follows from the seeded source."""
-    monkeypatch.setattr(_base, "os", SimpleNamespace(urandom=bytes))
+    monkeypatch.setattr(counters, "os", SimpleNamespace(urandom=bytes))
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -103,6 +103,9 @@ class Bench:
         # the package, which is one, is left out.
         (site,) = (self.venv / "lib").glob("python*/site-packages")
         (site / "mutants.pth").write_text(f"{self.tree / 'src'}\n{sysconfig.get_path('purelib')}\n")
+        self.command = self.venv / "bin" / "discreet"  # tests start it
+        self.command.write_text(f"#!{self.python}\nfrom discreet.cli import main\n\nmain()\n")
+        self.command.chmod(0o755)
         if build:
             self.compile()
         else:
@@ -164,11 +167,11 @@ class Bench:
         command = [str(self.python), "-B", "-c", "from discreet.cli import main; main()", *words, "--quick", "-q"]
         return words if words and self.ends(command)[0] else ()
 
-    def ends(self, command: list[str]) -> tuple[int, str]:
+    def ends(self, command: list[str], limit: float = TIMEOUT) -> tuple[int, str]:
         """The exit code and the words of a command in the copy."""
         try:
             done = subprocess.run(
-                command, cwd=self.tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False
+                command, cwd=self.tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit, check=False
             )
         except subprocess.TimeoutExpired:
             return 1, ""

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from discreet.service.access import make_token
 from discreet.service.definitions import Configuration, configuration
 from discreet.service.routes import make_app
 from discreet.service.runtime import Service
-from discreet.service.tokens import make_token
 
 START = 1_800_000_000.0  # a whole number of minutes
 

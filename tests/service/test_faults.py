@@ -28,10 +28,10 @@ import pytest
 from tests.ports import free_port
 
 import discreet as dc
+from discreet.service.access import make_token
 from discreet.service.definitions import load
 from discreet.service.runtime import Service
 from discreet.service.store import Store
-from discreet.service.tokens import make_token
 
 FULL = os.environ.get("DISCREET_FAULTS") == "full"
 KILLS = 200 if FULL else 12

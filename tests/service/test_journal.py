@@ -11,7 +11,7 @@ import pytest
 from tests.service.conftest import STREAMS, Running
 
 from discreet.service import journal
-from discreet.service.log import LogLines
+from discreet.service.journal import LogLines
 from discreet.service.runtime import Service
 
 

@@ -34,15 +34,14 @@ from tests.service.conftest import STREAMS, Running
 from tests.service.test_faults import PATIENCE
 
 from discreet.service import bodies
+from discreet.service.access import Shares, make_token
 from discreet.service.bodies import Reader, RowsRead
 from discreet.service.connections import BoundedProtocol
 from discreet.service.definitions import ServiceLimits, StreamDefinition, configuration
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import Service
-from discreet.service.shares import Shares
 from discreet.service.store import Store
 from discreet.service.streams import Arrival, LiveStream
-from discreet.service.tokens import make_token
 from discreet.service.uploads import Uploads
 
 ROOM = 300 * 2**20  # bytes more than before, of a service that has 16 MiB bodies at most

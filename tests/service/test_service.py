@@ -19,10 +19,10 @@ from tests.service.conftest import START, STREAMS, Running
 
 import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
+from discreet.service.access import make_token
 from discreet.service.definitions import StreamDefinition, configuration
 from discreet.service.runtime import Service
 from discreet.service.streams import Arrival, SpooledStream
-from discreet.service.tokens import make_token
 
 
 def rows(number: int, query: str = "cats", first: int = 0) -> list[dict[str, Any]]:

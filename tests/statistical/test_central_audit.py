@@ -12,8 +12,8 @@ import discreet as dc
 from discreet.central import Merged, Offset, ReducedMisraGries, Stability
 from discreet.noise import seeded_source
 from discreet.published import ChanMisraGries, PrivateMisraGries, PrivateSpaceSaving
+from discreet_audit.central import length_of_the_data
 from discreet_audit.exact import published
-from discreet_audit.papers import length_of_the_data
 from discreet_audit.statistical import clopper_pearson
 
 EPSILON, DELTA, RUNS = 1.0, 0.03, 2000

@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 
 from discreet.noise import laws, seeded_source
-from discreet.noise.laws import NativeSource
 
 REJECT = 1e-6
 DRAWS = 1_000_000
@@ -93,10 +92,10 @@ def test_one_draw_in_fifty_off_by_one_is_seen(name):
 def test_the_exact_continuation_has_the_same_law(make, law, scale):
     """With words of 4 bits most draws are not decided by the native sampler and are finished in exact arithmetic."""
     short = make(Fraction(scale), 4)
-    source = NativeSource(seeded_source(13)._source.native)
-    _, pending = short._native.draw(source.native, 1000)
+    source = seeded_source(13)
+    _, pending = short.native.draw(source._source.native, 1000)
     assert len(pending) > 100
-    draws = short.draw(source, 20_000)
+    draws = source._draw(short, 20_000)
     assert p_value(draws, law(scale)) > REJECT
     assert p_value(draws, law(scale * 1.2)) < REJECT
 

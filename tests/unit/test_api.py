@@ -17,7 +17,7 @@ import pytest
 import discreet as dc
 from discreet import central, published
 from discreet.central import Mechanism, Offset
-from discreet.central.preparation import split_off_total
+from discreet.central._base import split_off_total
 from discreet.noise import seeded_source
 from discreet.questions import MECHANISMS
 from discreet.questions.choose import published_from

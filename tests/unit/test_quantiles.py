@@ -17,8 +17,7 @@ from tests.commands import run_here
 import discreet as dc
 from discreet import _native
 from discreet.central import Grid, QuantileChoice, QuantileTree, StepGrid
-from discreet.central._quantiles import VOTE
-from discreet.central._tree import RangeTree, best_tree
+from discreet.central._quantiles import VOTE, RangeTree, best_tree
 from discreet.central.quantile_choice import Found
 from discreet.engines.amounts import Amounts
 from discreet.errors import CorruptStateError, DataError, LedgerError, NotPublishedError, ParameterError

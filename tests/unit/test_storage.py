@@ -6,13 +6,15 @@ written. So the calls are recorded.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 import discreet as dc
-from discreet.storage import AtomicFile, locked, open_state, seal_state
+from discreet.storage import AtomicFile, locked, open_state, seal_state, write_error
 
 
 @pytest.fixture
@@ -98,3 +100,137 @@ def test_a_state_that_another_file_took_the_place_of_is_not_written(tmp_path):
         with pytest.raises(dc.DiscreetError, match="moved or replaced by another process; nothing was written"):
             kept.replace(b"second")
     assert state.read_bytes() == b"a copy"
+
+
+def test_a_state_with_two_names_is_not_used(tmp_path):
+    with locked(tmp_path / "state") as state:
+        state.replace(b"first")
+    os.link(tmp_path / "state", tmp_path / "copy")
+    with pytest.raises(dc.DiscreetError, match="has 2 names"), locked(tmp_path / "state"):
+        pass
+    os.unlink(tmp_path / "copy")
+    with locked(tmp_path / "state") as state:
+        assert state.read() == b"first"
+        os.link(tmp_path / "state", tmp_path / "copy")
+        with pytest.raises(dc.DiscreetError, match="has 2 names"):
+            state.replace(b"second")
+    assert (tmp_path / "state").read_bytes() == b"first"
+
+
+def test_a_state_is_a_file_in_a_folder_that_is_there(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(dc.ParameterError, match="is not a file"), locked(tmp_path / "pipe"):
+        pass
+    for wrong in (tmp_path, tmp_path / "nothing" / "state"):
+        with pytest.raises(dc.ParameterError, match="cannot be written"), locked(wrong):
+            pass
+
+
+def test_a_state_that_another_made_meanwhile_is_not_overwritten(tmp_path):
+    with locked(tmp_path / "state") as state:
+        assert not state.exists
+        assert state.read() == b""
+        (tmp_path / "state").write_bytes(b"another's")
+        with pytest.raises(dc.DiscreetError, match="another process made the state"):
+            state.replace(b"mine")
+    assert (tmp_path / "state").read_bytes() == b"another's"
+
+
+def test_one_at_a_time_has_a_state(tmp_path):
+    with locked(tmp_path / "state") as state:
+        state.replace(b"first")
+        with pytest.raises(dc.errors.TryAgainError, match=r"another process is using the state .*state'$"):
+            locked(tmp_path / "state").__enter__()
+        with pytest.raises(dc.errors.TryAgainError, match=r"for 0.05 s and longer"):
+            locked(tmp_path / "state", wait_seconds=0.05).__enter__()
+        assert state.exists
+    with locked(tmp_path / "state") as state:
+        assert state.read() == b"first"
+
+
+def test_an_old_state_is_zeroed_if_asked_and_a_new_one_is_for_its_owner(tmp_path):
+    with locked(tmp_path / "state") as state:
+        state.replace(b"secret")
+        for erase, expected in ((False, b"secret"), (True, bytes(5))):
+            with (tmp_path / "state").open("rb") as before:
+                state.replace(b"other", erase=erase)
+                assert before.read() == expected
+        assert (tmp_path / "state").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_kill_left_under_the_temporary_name_is_removed(tmp_path):
+    (tmp_path / ".state.discreet-new").write_bytes(b"half")
+    with locked(tmp_path / "state") as state:
+        assert not (tmp_path / ".state.discreet-new").exists()
+        state.replace(b"first")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "state.lock"]
+
+
+def test_only_files_that_were_left_are_removed_beside_an_output(tmp_path):
+    left, others = tmp_path / f".discreet-{'a' * 16}.tmp", [".discreet-notes.tmp", f".discreet-{'a' * 17}.tmp", "a.tmp"]
+    for name in (left.name, *others):
+        (tmp_path / name).write_bytes(b"x")
+    with AtomicFile(tmp_path / "other.json") as living, AtomicFile(tmp_path / "out.json") as file:
+        assert not left.exists()
+        file.write(b"{}")
+        assert living.temporary.exists()
+        living.write(b"[]")
+    kept = {"out.json", "other.json", *others}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    assert (tmp_path / "out.json").read_bytes() == b"{}"
+
+
+def test_a_folder_that_is_not_there_leaves_no_name_behind(tmp_path):
+    with pytest.raises(dc.DiscreetError, match="cannot be written"):
+        AtomicFile(tmp_path / "missing" / "out.json")
+    assert not AtomicFile.left
+
+
+def test_an_output_that_is_not_written_leaves_the_older_one(tmp_path):
+    (tmp_path / "out.json").write_bytes(b"older")
+    with AtomicFile(tmp_path / "out.json"):
+        pass
+    assert (tmp_path / "out.json").read_bytes() == b"older"
+    assert not AtomicFile.left
+    with pytest.raises(dc.DiscreetError, match="is a directory"):
+        AtomicFile(tmp_path)
+    with pytest.raises(dc.DiscreetError, match=r"the output .* cannot be written"):
+        AtomicFile(tmp_path / "nothing" / "out.json")
+
+
+def test_an_output_may_be_read_as_the_mask_says(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with AtomicFile(tmp_path / "out.json") as file:
+            assert file.temporary.stat().st_mode & 0o777 == 0o600
+            file.write(b"{}")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_an_envelope_is_of_one_family_and_is_bytes():
+    sealed = seal_state(150, 1, b"a", b"bc")
+    assert open_state(bytearray(sealed), 150, 1) == (1, b"abc")
+    with pytest.raises(dc.CorruptStateError, match="belongs to another class"):
+        open_state(sealed, 151, 1)
+    with pytest.raises(dc.CorruptStateError, match="has version 1; this program reads version 2"):
+        open_state(sealed, 150, 2)
+    with pytest.raises(dc.ParameterError, match="a state is bytes, not str"):
+        open_state(sealed.decode("latin-1"), 150, 1)
+
+
+def test_no_two_kinds_of_states_or_messages_have_one_number():
+    """It tells the bytes of one class from those of another. Two streams share 35: their bytes name the round, too."""
+    given = re.compile(r"^ *(?:[A-Z_]*FAMILY|family)(?:: ClassVar\[int\])? = (\d+)$", re.MULTILINE)
+    found = [number for path in Path(dc.__file__).parent.rglob("*.py") for number in given.findall(path.read_text())]
+    assert len(found) > 20
+    assert sorted(found) == sorted([*set(found), "35"])
+
+
+def test_a_full_disk_may_have_room_later():
+    for number, kind in ((errno.ENOSPC, dc.errors.TryAgainError), (errno.EDQUOT, dc.errors.TryAgainError)):
+        assert type(write_error("the state", OSError(number, "full"))) is kind
+    refused = write_error("the state", OSError(errno.EACCES, "denied"))
+    assert (type(refused), str(refused)) == (dc.DiscreetError, "the state cannot be written: denied")

@@ -13,22 +13,18 @@ import numpy as np
 from discreet.central._base import (
     Drawn,
     Mechanism,
-    check_length,
-    length_assumptions,
     lost_by_misra_gries,
-    require_event_or_user,
 )
 from discreet.errors import ParameterError
 from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.noise.places import noisy_places
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_any_shown, smallest_shift
 from discreet.privacy.calibration.zcdp import zcdp_sigma
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 from discreet.releases.error_model import ErrorModel, Noise
-from discreet.releases.release import Release
 from discreet.summaries import MisraGries, RawCounts
 
 
@@ -69,8 +65,8 @@ class NoisyEntries(Mechanism):
 
     def __post_init__(self) -> None:
         whole_number("capacity", self.capacity)
-        require_event_or_user(self.unit, self.name)
-        check_length(self.stream_length)
+        _ = self.most_events
+        self._check_length()
         probability("spurious", self.spurious)
         if self.universe is not None and not isinstance(self.universe, Universe):
             object.__setattr__(self, "universe", Universe(self.universe))
@@ -138,7 +134,7 @@ class NoisyEntries(Mechanism):
             return self._hidden_cut()
         if self.law == "gaussian":
             # The smallest that, with probability 1 - spurious, no zero entry reaches.
-            return Noise("gaussian", self.scale, self.universe.size).bound(self.spurious, tails=1) + 1
+            return int(Noise("gaussian", self.scale, self.universe.size).bound(self.spurious, tails=1)) + 1
         return universe_cut(self._epsilon(), self.sensitivity, self.universe.size, self.spurious)
 
     @cached_property
@@ -165,10 +161,7 @@ class NoisyEntries(Mechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:
         over = () if self.universe is None else ("the universe is public; items that did not occur may be published",)
-        return (*length_assumptions(self.stream_length), *over)
-
-    def draw(self, summary: Any, source: RandomSource) -> Drawn:
-        return self._draw_entries(self.entries(summary), source)
+        return (*super().assumptions, *over)
 
     def _noisy_universe(self, entries: RawCounts, cut: int, source: RandomSource) -> RawCounts:
         """Every item of the universe whose value plus noise is at least the cut, the largest first.
@@ -184,12 +177,9 @@ class NoisyEntries(Mechanism):
         order = np.lexsort((found, -noisy))
         return RawCounts(self.universe.take(found[order]), noisy[order])
 
-    def publish_entries(self, entries: RawCounts, source: RandomSource) -> Release:
-        """The release of entries that were made elsewhere."""
-        return self._histogram(self._draw_entries(entries, source), source)
-
-    def _draw_entries(self, entries: RawCounts, source: RandomSource) -> Drawn:
-        cut = self.cut
+    def draw(self, summary: Any, source: RandomSource) -> Drawn:
+        """The release of a summary, or of entries that were made of it elsewhere."""
+        entries, cut = summary if isinstance(summary, RawCounts) else self.entries(summary), self.cut
         if self.universe is not None:
             entries = self._noisy_universe(entries, cut, source)
             noisy, keep = entries.counts, np.arange(len(entries)) < self.most_entries

@@ -1,11 +1,14 @@
-"""What both mechanisms for quantiles share: whose values count, and intervals from noisy counts in a tree."""
+"""What both mechanisms for quantiles share: whose values count, noisy counts in a tree over the bins of a line, made
+consistent, and intervals from what lies left of any boundary."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,23 +16,142 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.central._additive import A_PERSON
-from discreet.central._tree import RangeTree
+from discreet.central._additive import A_PERSON, additive_noise
 from discreet.central.quantile_grid import Bound, Grid, StepGrid
 from discreet.errors import ParameterError
 from discreet.events.ahead import available_cores
+from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.calibration.tails import weighted_sum_reach
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease, QuantileRow
+from discreet.summaries.people import each_once
 
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
 VOTE = 1 << 24
 """What a person's rows share, in whole numbers."""
+
+
+_BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64, 128, 256)
+_TRIED = 513  # boundaries at which trees are compared
+
+
+@dataclass(frozen=True)
+class RangeTree:
+    """`levels` levels of nodes below a root that is not counted; every node has `branching` children.
+
+    The nodes are in one array, level by level from the top, each from left to right.
+
+    With equal noise on every node the best linear unbiased estimates follow in two passes (Hay, Rastogi, Miklau, Suciu:
+    Boosting the Accuracy of Differentially Private Histograms Through Consistency, 2010). Upwards, with a_h the
+    variance of z at height h in units of one noise, a_0 = 1 and 1/a_h = 1 + 1/(branching a_(h-1)):
+
+        z(leaf) = y(leaf),    z(node) = a_h y(node) + (1 - a_h) sum of z(children)
+
+    Downwards, from x = z below the root: x(child) = z(child) + (x(node) - sum of z(children))/branching.
+    """
+
+    branching: int
+    levels: int
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return int(self.branching**self.levels)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes have counts."""
+        return sum(self.branching ** (level + 1) for level in range(self.levels))
+
+    def counts(self, leaves: Counts) -> Counts:
+        """The counts of all nodes, from those of the first leaves; the others are 0. One leaf is in `levels` nodes."""
+        level = np.zeros(self.leaves, np.int64)
+        level[: len(leaves)] = leaves
+        found = [level]
+        while len(level) > self.branching:
+            level = level.reshape(-1, self.branching).sum(axis=1)
+            found.append(level)
+        return np.concatenate(found[::-1])
+
+    def left_of(self, counts: npt.NDArray[Any]) -> Numbers:
+        """From noisy counts of all nodes: how many lie left of each boundary, 0 to `leaves`, and in all at the end."""
+        b, levels = self.branching, [*self._split(counts.astype(np.float64))]
+        for height in range(1, self.levels):
+            level, below = levels[-1 - height], levels[-height]
+            level *= self._variances[height]
+            level += (1.0 - self._variances[height]) * below.reshape(-1, b).sum(axis=1)
+        for level, below in pairwise(levels):
+            children = below.reshape(-1, b)
+            children += ((level - children.sum(axis=1)) / b)[:, None]
+        return np.concatenate([[0.0], np.cumsum(levels[-1])])
+
+    def _split(self, counts: Numbers) -> Iterator[Numbers]:
+        first = 0
+        for level in range(self.levels):
+            size = self.branching ** (level + 1)
+            yield counts[first : first + size]
+            first += size
+
+    @cached_property
+    def _variances(self) -> list[float]:
+        """a_h, from the leaves up."""
+        found = [1.0]
+        while len(found) < self.levels:
+            found.append(1.0 / (1.0 + 1.0 / (self.branching * found[-1])))
+        return found
+
+    def noises(self, boundaries: Counts, share: float) -> tuple[Numbers, Numbers]:
+        """Of (what lies left of a boundary) - share (all): with which factors the nodes' noises are in it.
+
+        Returns, for each boundary, the sum of the squared factors and the largest. A node's z with factor r gives its
+        own noise the factor a_h r, and the z of its children (1 - a_h) r. Beside the path to the boundary that is all;
+        on it children get more: the one at place i of j whole ones and a part c gets k_i - (j + c)/branching, with k_i
+        = 1, c or 0.
+        """
+        b, a = self.branching, self._variances
+        most = [1.0]
+        for height in range(1, self.levels):
+            most.append(max(a[height], (1.0 - a[height]) * most[-1]))
+        place, size = boundaries.astype(np.float64), float(self.leaves)
+        above = place / size - share
+        squares, largest = np.zeros(len(place)), np.zeros(len(place))
+        for height in range(self.levels - 1, -1, -1):
+            size /= b
+            whole = np.minimum(np.floor(place / size), b - 1.0)
+            part = (place - whole * size) / size
+            mean = (whole + part) / b
+            left, on, right = (above + k - mean for k in (1.0, part, 0.0))
+            squares += a[height] * (whole * left**2 + (b - 1.0 - whole) * right**2) + (a[height] * on) ** 2
+            beside = np.maximum(np.where(whole > 0, abs(left), 0.0), np.where(whole < b - 1, abs(right), 0.0))
+            largest = np.maximum(largest, np.maximum(beside * most[height], a[height] * abs(on)))
+            above = (1.0 - a[height]) * on
+            place = place - whole * size
+        return squares, largest
+
+
+@lru_cache(maxsize=64)
+def best_tree(bins: int, budget: Budget, height: int) -> tuple[RangeTree, Noise]:
+    """The tree with the least mean squared error over all boundaries, and its noise: from public numbers alone.
+
+    One unit is in one node of every level, and moves it by at most `height`.
+    """
+    found = []
+    for branching in sorted({b for b in _BRANCHINGS if b <= max(bins, 2)} | ({bins} if 2 <= bins <= 256 else set())):
+        levels = 1
+        while branching**levels < bins:
+            levels += 1
+        tree = RangeTree(branching, levels)
+        noise = replace(additive_noise(budget, levels, height), draws=tree.nodes)
+        boundaries = each_once(np.linspace(0, bins, min(bins + 1, _TRIED)).astype(np.int64))
+        squares, _ = tree.noises(boundaries, 0.5)
+        error = float(squares.mean()) * noise.variance
+        found.append((error, levels, tree, noise))
+    return min(found, key=lambda one: one[:2])[2:]
 
 
 @dataclass(frozen=True)
@@ -139,6 +261,19 @@ class QuantileMechanism:
         if self.noise.law == "gaussian":
             return np.asarray(scale * (1.0 + 1e-9) * np.sqrt(2.0 * squares * log))
         return scale * weighted_sum_reach(squares, largest, log)
+
+    def __call__(self, counts: Any, source: RandomSource | None = None) -> QuantileRelease:
+        """Draw and publish. `source` is for tests and audits: a seeded one makes it not private."""
+        source = system_source() if source is None else source
+        return self._answer(self.draw(counts, source), replace(self.guarantee, seeded=source.seeded))
+
+    def draw(self, counts: Any, source: RandomSource) -> Any:
+        """All that is random of what was counted, and the seam of the audit."""
+        raise NotImplementedError
+
+    def _answer(self, drawn: Any, guarantee: Guarantee) -> QuantileRelease:
+        """The quantiles, which are a function of what was drawn alone."""
+        raise NotImplementedError
 
     def with_noise(self, leaves: Counts, source: Any) -> Counts:
         """The counts of all nodes over these leaves, each with its noise."""

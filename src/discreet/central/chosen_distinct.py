@@ -93,17 +93,13 @@ class ChosenDistinct:
     def scores(self, found: Mapping[int, int]) -> npt.NDArray[np.int64]:
         """The score of each candidate, in steps; one person moves each by at most `STEPS`."""
         # 2 ln(220) < 10.8; any public t and any public weight of the noise would do. Exact, in fractions.
-        t, weight = Fraction(108, 10) / Fraction(self.choice_epsilon), self._weight
+        t = Fraction(108, 10) / Fraction(self.choice_epsilon)
+        weight = 3 * Fraction(additive_noise(self.parts[1], height=1).scale)  # what one more credit costs in noise
         left = {m: found[m] - (weight + t) * m for m in self.CANDIDATES}
         return np.array(
             [min((left[m] - left[k]) / (m + k) for k in self.CANDIDATES) * self.STEPS // 1 for m in self.CANDIDATES],
             dtype=object,
         ).astype(np.int64)
-
-    @cached_property
-    def _weight(self) -> Fraction:
-        """How much one more credit costs in noise."""
-        return 3 * Fraction(additive_noise(self.parts[1], height=1).scale)
 
     def choose(self, found: Mapping[int, int], source: RandomSource) -> int:
         """m, by the exponential mechanism."""

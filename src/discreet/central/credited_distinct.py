@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet import _native
 from discreet.central.noisy_count import NoisyCount
 from discreet.errors import ParameterError
 from discreet.privacy import Unit, User
@@ -78,55 +79,21 @@ def credited(people: Numbers, values: Numbers, most: int) -> int:
 
 
 def credited_in_turn(people: Numbers, values: Numbers, several: Sequence[int]) -> dict[int, int]:
-    """The same for several numbers in ascending order; where all values are credited, more of them cannot be."""
+    """The same for several numbers in ascending order; where all values are credited, more of them cannot be.
+
+    Most values are decided one after the other (`Credits`, which says why), and a flow decides what is left.
+    """
     found: dict[int, int] = {}
     pairs = each_once(people.astype(np.int64) << 32 | values.astype(np.int64))  # numbers are below 2^31
-    owners, owned = pairs >> 32, pairs & 0xFFFFFFFF
-    different = int(np.count_nonzero(np.bincount(owned))) if len(owned) else 0
-    taken = 0
+    different = int(np.count_nonzero(np.bincount(pairs & 0xFFFFFFFF))) if len(pairs) else 0
+    credits = _native.Credits(pairs)
     for most in several:
-        # Anyone who has room for all of their values has it for every larger number.
-        more, owners, owned = _taken_in_full(owners, owned, np.full(_size(owners), most, np.int64))
-        taken += more
-        found[most] = taken + _largest(owners, owned, most)
+        decided, *left = credits.credited(min(most, 2**31))
+        owners, owned, room = (np.frombuffer(part, np.int64) for part in left)
+        found[most] = decided + (_by_flow(owners, owned, room) if len(owners) else 0)
         if found[most] == different:
             return found | dict.fromkeys((each for each in several if each > most), different)
     return found
-
-
-def _size(numbers: Counts) -> int:
-    return int(numbers.max(initial=-1)) + 1
-
-
-def _taken_in_full(people: Counts, values: Counts, room: Counts) -> tuple[int, Counts, Counts]:
-    """How many values those can take who have room for all that they have, and the pairs of the other values."""
-    easy = (np.bincount(people, minlength=len(room)) <= room)[people]
-    theirs = np.zeros(_size(values), np.bool_)
-    theirs[values[easy]] = True
-    left = ~theirs[values]
-    return int(np.count_nonzero(theirs)), people[left], values[left]
-
-
-def _largest(people: Counts, values: Counts, most: int) -> int:
-    """The size of a largest matching of different pairs in which a person has room for `most` values.
-
-    Two kinds of values can be decided at once, and in most data nothing is left then. Anyone who has room for all of
-    their values takes them: from any largest matching, moving these values here makes one of the same size. A value
-    that one person alone has is theirs while there is room: a largest matching without it has another value there
-    instead.
-    """
-    taken, room = 0, np.full(_size(people), most, np.int64)
-    while len(people):
-        before = len(people)
-        more, people, values = _taken_in_full(people, values, room)
-        alone = (np.bincount(values) == 1)[values]
-        if len(people) == before and not alone.any():
-            return taken + _by_flow(people, values, room)
-        credits = np.minimum(np.bincount(people[alone], minlength=len(room)), room)
-        taken, room = taken + more + int(credits.sum()), room - credits
-        left = ~alone & (room > 0)[people]
-        people, values = people[left], values[left]
-    return taken
 
 
 def _by_flow(people: Counts, values: Counts, room: Counts) -> int:

@@ -1,15 +1,86 @@
-"""The Gaussian release of merged Misra-Gries sketches, for a trusted aggregator."""
+"""Gaussian noise with a part common to all counters: what releases of user-level sketches share with that of a merged
+sketch, which is here."""
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._base import check_length, items_of
-from discreet.central._common_noise import CommonNoise
+import numpy as np
+
+from discreet.central._base import Approximate, Drawn, lost_by_misra_gries, positive
+from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.checks import whole_number
-from discreet.summaries import MisraGries, Summary
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.releases.release import Counts
+from discreet.summaries import MisraGries, Summary, UserMisraGries
+
+_HALF = Fraction(1, 2)
+
+
+def plus_halves(counts: Counts, halves: Counts) -> tuple[Counts, Counts]:
+    """counts + halves/2, rounded down, and rounded to the nearest with halves to the even number.
+
+    Rounding is done on what is published already: it costs no privacy, and to the even number it adds no bias.
+    """
+    floor = counts + (halves >> 1)
+    return floor, floor + (halves & floor & 1)
+
+
+class CommonNoise(Approximate):
+    """Publish c_x + (Z_x + eta)/2 where it is at least the threshold: one eta for all counters.
+
+    Neighbouring sketches are `_steps` steps apart, and a step moves all counters that it moves in one direction. A
+    shift of eta takes half of that from every counter, so that Z needs to hide half as much:
+    `privacy.calibration.correlated_noise`.
+    """
+
+    noise_growth: ClassVar[float] = 0.5
+    capacity: int
+    stream_length: int | None
+
+    @property
+    @abc.abstractmethod
+    def _steps(self) -> int:
+        """How many events, or lists, of one unit of privacy may be in the sketch."""
+
+    @cached_property
+    def _calibrated(self) -> tuple[float, float, int]:
+        return correlated_calibration(*self.spends, self.capacity, self._steps)
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """Sigma of the discrete Gaussian noise of each counter, in half counts."""
+        return Fraction(self._calibrated[0])
+
+    @cached_property
+    def shared_scale(self) -> Fraction:
+        """Sigma of the discrete Gaussian noise that all counters share, in half counts."""
+        return Fraction(self._calibrated[1])
+
+    @cached_property
+    def threshold(self) -> int:
+        return self._calibrated[2]
+
+    @cached_property
+    def error_model(self) -> ErrorModel:
+        rounding = 0.5
+        return ErrorModel(
+            Noise("gaussian", self.scale, self.capacity, _HALF),
+            shared=Noise("gaussian", self.shared_scale, step=_HALF),
+            summary_below=lost_by_misra_gries(self.stream_length, self.capacity) + rounding,
+            summary_above=rounding,
+        )
+
+    def draw(self, summary: MisraGries | UserMisraGries, source: RandomSource) -> Drawn:
+        raw = positive(summary.not_private_counts())
+        shared = source.discrete_gaussian(self.shared_scale)
+        floor, noisy = plus_halves(raw.counts, source.discrete_gaussian(self.scale, len(raw)) + np.int64(shared))
+        return Drawn(raw, noisy, floor >= self.threshold)
 
 
 @dataclass(frozen=True)
@@ -39,11 +110,6 @@ class Merged(CommonNoise):
     unit: Unit = field(default_factory=Event)
     stream_length: int | None = None
 
-    def __post_init__(self) -> None:
-        self._check_spending()
-        whole_number("capacity", self.capacity)
-        check_length(self.stream_length)
-
     @property
     def _steps(self) -> int:
-        return items_of(self.unit)
+        return self.most_events

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of
+from discreet.central._base import Approximate, Drawn
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget, Event, Unit
@@ -17,7 +17,7 @@ from discreet.summaries import MisraGries, Summary
 
 
 @dataclass(frozen=True)
-class Offset(Mechanism):
+class Offset(Approximate):
     """One discrete Laplace noise on every counter and one on the number of decrements.
 
     Unit: one event added or removed, or up to m events of a user (`User(m)`, by group privacy).
@@ -38,18 +38,15 @@ class Offset(Mechanism):
     capacity: int
     unit: Unit = field(default_factory=Event)
 
-    def __post_init__(self) -> None:
-        self._check_spending("capacity")
-
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the discrete Laplace noises: m/epsilon, exactly."""
-        return items_of(self.unit) / Fraction(self.spends[0])
+        return self.most_events / Fraction(self.spends[0])
 
     @cached_property
     def threshold(self) -> int:
         epsilon, delta = self.spends
-        return 1 + offset_threshold(epsilon, delta, max_items=items_of(self.unit))
+        return 1 + offset_threshold(epsilon, delta, max_items=self.most_events)
 
     @cached_property
     def error_model(self) -> ErrorModel:

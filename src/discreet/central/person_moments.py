@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central.person_vectors import LOSSES, PARTS, RUNGS, SIZES, Calibration, PersonVectors, gaussian_delta
+from discreet.central.person_vectors import LOSSES, PARTS, RUNGS, SIZES, Calibration, Entries, PersonVectors, largest_mu
 from discreet.central.row_moments import Bounded
 from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
@@ -18,7 +18,7 @@ from discreet.privacy import Budget, Estimate, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import probability, whole_number
 from discreet.summaries.moments import ValueMoment
-from discreet.summaries.people import LENGTH, ValueRange
+from discreet.summaries.people import ValueRange
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -110,7 +110,7 @@ class PersonMoments(PersonVectors):
     def calibration(self) -> Calibration:
         if self.listed is None:
             return super().calibration
-        return _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0, (0, 0))
+        return _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0)
 
     @cached_property
     def cost(self) -> Charge | None:
@@ -121,20 +121,12 @@ class PersonMoments(PersonVectors):
 
         return Charge(None, rho=self.calibration.mu**2 / 2.0 * (1.0 + 1e-12))
 
-    @property
-    def _one(self) -> int:
-        return self.moment.one
-
-    @property
-    def _worth(self) -> float:
-        return 1.0 if self.moment.kind == "count" else _PER_ONE / self.moment.one
-
-    @property
-    def _lowest(self) -> int:
-        return 0
-
-    def _least_listed(self, noise: npt.NDArray[np.float64]) -> int:
-        return -(2**62)
+    @cached_property
+    def entries(self) -> Entries:
+        """Sums that may be anything: all are listed."""
+        worth = 1.0 if self.moment.kind == "count" else _PER_ONE / self.moment.one
+        anything = super().entries._replace(lowest=0, listed_from=-(2**62), above_noise=-math.inf)
+        return anything._replace(one=self.moment.one, worth=worth)
 
     def check(self, summary: Any) -> None:
         """Anyone who counts people offers their sums, see `engines.person_sums`."""
@@ -185,27 +177,10 @@ class _WithoutLooks(Calibration):
 
 
 def _mu(budget: Budget, coordinates: int) -> float:
-    """mu of all steps together: of rho exactly, as discrete Gaussian noise adds up; else by the exact delta.
-
-    Noise is discrete: as in `person_vectors.calibrated` what that costs is taken off epsilon.
-    """
+    """mu of all steps together: of rho exactly, as discrete Gaussian noise adds up; else by the exact delta."""
     if budget.rho is not None:
         return math.sqrt(2.0 * budget.rho) * (1.0 - 1e-12)
     epsilon, delta = budget.epsilon, budget.delta
     assert epsilon is not None
     assert delta is not None
-    touched = 2 + RUNGS + coordinates
-
-    def passes(mu: float) -> bool:
-        least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
-        return least > 0.0 and float(gaussian_delta(np.array(least), np.array(mu))) <= delta * (1.0 - 1e-9)
-
-    low, high = 0.0, 1.0
-    while passes(high) and high < 1e6:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    if low < 1e-6:
-        raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
-    return low
+    return largest_mu(epsilon, delta, 2 + RUNGS + coordinates, 1.0 - 1e-9)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central.person_vectors import Calibration, PersonVectors, calibrated
+from discreet.central.person_vectors import Calibration, Entries, PersonVectors, calibrated
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import User
-from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.calibration.gaussian import ndtri
 from discreet.privacy.checks import whole_number
 from discreet.releases.release import Release
 from discreet.summaries.combinations import most_of
@@ -89,6 +89,11 @@ class PersonPairs(PersonVectors):
         pairs = math.comb(MOST * self.items_looked_for, self.size)
         return _LessForCounts(**vars(calibrated(*self.spends, pairs + self.most_candidates)))
 
+    @cached_property
+    def entries(self) -> Entries:
+        """Nothing but noise tells a rare pair from one that nobody has."""
+        return super().entries._replace(lowest=0, above_noise=-float(ndtri(NOT_LISTED)))
+
     def check(self, summary: Any) -> None:
         super().check(summary)
         if type(summary).holdings is People.holdings:
@@ -123,13 +128,6 @@ class PersonPairs(PersonVectors):
         order = np.argsort(-likely, kind="stable")[: self.most_candidates]  # of equals, places follow the items
         return passed[order], likely[order]
 
-    @property
-    def _lowest(self) -> int:
-        return 0  # nothing but noise tells a rare pair from one that nobody has
-
-    def _least_listed(self, noise: Array) -> Array | int:
-        return np.maximum(1.0, 0.5 - float(ndtri(NOT_LISTED)) * noise)  # counts are rounded
-
 
 @dataclass(frozen=True)
 class _LessForCounts(Calibration):
@@ -143,12 +141,11 @@ class _LessForCounts(Calibration):
 class _Items(PersonVectors):
     """The items that pairs are made of, with the noise and the cuts of all steps together."""
 
+    taken: ClassVar[int | None] = MOST
+
     calibrated_for_all: Calibration | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
         assert self.calibrated_for_all is not None
         return self.calibrated_for_all
-
-    def _most_taken(self, second: bool) -> int:
-        return MOST * self.k

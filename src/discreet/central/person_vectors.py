@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.values import item_order, published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
-from discreet.privacy.calibration.normal import log_ndtr, ndtr, ndtri
+from discreet.privacy.calibration.gaussian import log_ndtr, ndtr, ndtri
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise, Scaling
 from discreet.releases.release import Release
-from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange
+from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange, each_once
 
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Charge
@@ -55,6 +55,29 @@ MOST_IN_GROUPS = 2**16
 _FACTOR = math.sqrt(2.0)  # of the squared lengths of neighbouring bins
 FINEST = 1024
 """Weights of items are whole numbers up to this."""
+
+
+class Entries(NamedTuple):
+    """What a person's vector has for one item, before its weight, and how a sum of it is published.
+
+    Attributes:
+        counted: What a count is of.
+        least, most: What anyone who has the item has.
+        one: The largest of one row.
+        worth: What 1 is worth in a count.
+        lowest: What the true number of something that is listed is at least.
+        listed_from: The least count that is listed ...
+        above_noise: ... and by how many standard deviations of its noise it must exceed 0.
+    """
+
+    counted: str
+    least: int = 1
+    most: int = 1
+    one: int = 1
+    worth: float = 1.0
+    lowest: int = 1
+    listed_from: int = 1
+    above_noise: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +124,9 @@ class PersonVectors(Mechanism):
     name: ClassVar[str] = "discovery and count of people's items"
     reference: ClassVar[str] = "docs/privacy/people.md"
     accepts: ClassVar[tuple[type, ...]] = (People,)
+    hides: ClassVar[Unit | None] = User()  # `User(m)` says how much counts of anyone with more, not who is hidden
+    _assumed_of_users = ()  # it is known whose a row is, and all of a person's rows are hidden
+    taken: ClassVar[int | None] = None  # of the items that pass, how many are counted at most, in k
 
     budget: Budget
     k: int
@@ -119,11 +145,6 @@ class PersonVectors(Mechanism):
             whole_number("groups", self.groups, 1, 2**20)
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
-
-    @property
-    def hides(self) -> Unit:
-        """A person with all of their rows: `User(m)` says how much counts of anyone with more, not who is hidden."""
-        return User()
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -151,23 +172,20 @@ class PersonVectors(Mechanism):
             return max(MOST_IN_GROUPS, math.ceil(CANDIDATES * self.k))
         return self.groups * math.ceil(CANDIDATES * self.k)
 
-    @property
-    def counted(self) -> str:
-        """What a count is of."""
-        return "sums" if self.values is not None else "rows" if self.rows else "people"
-
-    @property
-    def _one(self) -> int:
-        """The largest entry of one row, before its weight."""
-        return 1 if self.values is None else ValueRange.STEPS
+    @cached_property
+    def entries(self) -> Entries:
+        """What is counted."""
+        if self.values is None:
+            return Entries("rows", most=MOST_ROWS) if self.rows else Entries("people")
+        least, steps = max(1, int(self.values.steps(np.array([self.values.low]))[0])), ValueRange.STEPS
+        return Entries("sums", least, MOST_STEPS, steps, self.values.high / steps, lowest=0)
 
     @cached_property
     def threshold(self) -> float:
-        return self.calibration.threshold(second=True)
+        return self.calibration.cuts[1] / (FIRST + AGAIN) / LENGTH
 
     @property
-    def _assumed_of_users(self) -> tuple[str, ...]:
-        # With a column of people it is known whose a row is, and all of a person's rows are hidden.
+    def assumptions(self) -> tuple[str, ...]:
         told = ("every person is one list",) if self.lists else ()
         bounded = isinstance(self.unit, User) and self.unit.max_items is not None
         return (*told, "people with more items are hidden, too: they are scaled down") if bounded else told
@@ -189,23 +207,29 @@ class PersonVectors(Mechanism):
 
     def _count(self, people: People, places: Counts, sums: Counts, second: bool, source: RandomSource) -> Release:
         """Sizes, losses and counts of what was discovered."""
-        weights = _weights(sums)
+        # a_x: whole weights, larger for rarer items. Noise on a count is in proportion to 1/a_x, what a person's vector
+        # is long by to a_x^2: for n_x people the sum of squared errors is least for a_x in proportion to n_x^(-1/4).
+        relative = np.maximum(sums, 1) ** -0.25
+        weights = np.maximum(np.rint(FINEST * relative / relative.max(initial=0.0)), 1).astype(np.int64)
         guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
-        sigma = self.calibration.sigma_of(self.calibration.counts(second))
-        model, left_out, longest = ErrorModel(Noise("gaussian", sigma)), None, 1.0
-        if len(places):
+        entries = self.entries
+        if not len(places):
+            sigma, left_out, longest = self.calibration.sigma_of(self.calibration.counts(second)), None, 1.0
+            model = ErrorModel(Noise("gaussian", sigma))
+        else:
             lengths = people.lengths(places, weights)
             length = self.choose_length(lengths, weights, sums, second, source)
             longest, left_out = length.longest, dataclasses.replace(length.left_out, guarantee=guarantee)
             sigma = self.calibration.sigma_of(self.calibration.counts(second, length.loses))
             noise = Noise("gaussian", sigma, len(places))
-            model = ErrorModel(noise, lowest=self._lowest, scaling=self.losses(lengths, length, weights, source))
+            model = ErrorModel(noise, lowest=entries.lowest, scaling=self.losses(lengths, length, weights, source))
         noisy = people.scaled_sums(places, weights, longest) + source.discrete_gaussian(sigma, len(places))
         # One person who has an item and is not scaled down adds LENGTH * weight / longest steps to it; of values, one
         # whose rows with it add up to 1.
-        one = LENGTH * weights / longest / self._worth
+        one = LENGTH * weights / longest / entries.worth
         counts = np.clip(np.rint(noisy / one), -_LARGEST, _LARGEST).astype(np.int64)
-        keep = np.flatnonzero(counts >= self._least_listed(float(sigma) / one))
+        least = np.maximum(entries.listed_from, 0.5 + entries.above_noise * (float(sigma) / one))  # counts are rounded
+        keep = np.flatnonzero(counts >= least)
         listed = Release(
             published_type(people.items(places[keep])),
             counts[keep],
@@ -213,24 +237,10 @@ class PersonVectors(Mechanism):
             model,
             threshold=self.threshold,
             steps=1.0 / one[keep],
-            counted=self.counted,
+            counted=entries.counted,
             left_out=left_out,
         )
         return listed.head(self.k) if self.groups == 1 else listed  # of each group, where its column is
-
-    @property
-    def _lowest(self) -> int:
-        """What the true number of something that is listed is at least."""
-        return 1 if self.values is None else 0
-
-    def _least_listed(self, noise: Array) -> Array | int:
-        """The least count that is listed, of counts with noise of this size."""
-        return 1
-
-    @property
-    def _worth(self) -> float:
-        """What an entry of 1 is worth in a count, before its weight."""
-        return 1.0 if self.values is None else self.values.high / ValueRange.STEPS
 
     def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
         """(places, noisy weights, whether there was a second look) of the largest items that pass."""
@@ -240,17 +250,37 @@ class PersonVectors(Mechanism):
         noisy = weights + source.discrete_gaussian(sigma, len(weights))
         took_part = weights > 0  # an item that took no part cannot pass, nor call for a second look
         passed = took_part & (noisy >= calibration.cuts[0])
-        second = self._too_few(people, np.flatnonzero(passed))
+        # Whether so few items passed that a second look is worth its price: a function of what passed alone.
+        if self.groups is None or self.groups == 1:
+            second = self.groups is None or int(np.count_nonzero(passed)) < ENOUGH * self.k
+        else:
+            _, many = np.unique(people.groups(np.flatnonzero(passed)), return_counts=True)
+            second = int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
         if second:
             aimed = people.aimed_weights(MOST_ITEMS, aims(noisy, passed, sigma))
             again = aimed + source.discrete_gaussian(calibration.sigma_of(SECOND_LOOK), len(weights))
             found = took_part & ~passed & (FIRST * noisy + AGAIN * again >= calibration.cuts[1])
-            noisy[found] = _as_one_look(noisy[found], again[found])
+            # Both looks in units of the first, for weights and their order. The second has more of each item that it
+            # found, by a factor that is estimated from all of them.
+            factor = min(max(float(np.sum(again[found])) / max(float(np.sum(noisy[found])), 1.0), 0.5), 16.0)
+            both = (FIRST * noisy[found] + AGAIN * again[found]) / (FIRST + AGAIN * factor)
+            noisy[found] = np.maximum(np.rint(both), 1)
             passed |= found
-        places, most = np.flatnonzero(passed), self._most_taken(second)
+        chosen = self._largest(people, np.flatnonzero(passed), noisy, second)
+        return chosen, noisy[chosen], second
+
+    def _largest(self, people: People, places: Counts, noisy: Counts, second: bool) -> Counts:
+        """Of the places that passed, those that are counted: the largest, of each group; of equals the items decide."""
+        most = math.ceil((self.taken or (CANDIDATES_AGAIN if second else CANDIDATES)) * self.k)
         if self.groups != 1:
-            chosen = places[self._largest_of_groups(people, places, noisy[places], most)]
-            return chosen, noisy[chosen], second
+            items, groups = people.items(places).to_pylist(), people.groups(places).tolist()
+            seen = dict.fromkeys(groups, 0)
+            chosen = []
+            for index in sorted(range(len(items)), key=lambda index: (-noisy[places[index]], item_order(items[index]))):
+                seen[groups[index]] += 1
+                if seen[groups[index]] <= most:
+                    chosen.append(index)
+            return places[np.array(chosen[: self.most_candidates], np.int64)]
         order = np.argsort(-noisy[places], kind="stable")
         best = noisy[places[order]]
         if len(best) > most and best[most - 1] == best[most]:
@@ -259,72 +289,50 @@ class PersonVectors(Mechanism):
             items = people.items(places[equals]).to_pylist()
             equals = equals[sorted(range(len(items)), key=lambda index: item_order(items[index]))]
             order = np.concatenate([order[best > best[most]], equals])
-        order = order[:most]
-        return places[order], noisy[places[order]], second
-
-    def _most_taken(self, second: bool) -> int:
-        """Of the items that pass, how many are counted at most, of each group."""
-        return math.ceil((CANDIDATES_AGAIN if second else CANDIDATES) * self.k)
-
-    def _too_few(self, people: People, passed: Counts) -> bool:
-        """Whether so few items passed that a second look is worth its price: a function of what passed alone."""
-        if self.groups is None:
-            return True
-        if self.groups == 1:
-            return len(passed) < ENOUGH * self.k
-        _, many = np.unique(people.groups(passed), return_counts=True)
-        return int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
-
-    def _largest_of_groups(self, people: People, places: Counts, noisy: Counts, most: int) -> Counts:
-        """Which of these items are among the `most` largest of their groups; of equals the items themselves decide."""
-        items, groups = people.items(places).to_pylist(), people.groups(places).tolist()
-        seen = dict.fromkeys(groups, 0)
-        chosen = []
-        for index in sorted(range(len(items)), key=lambda index: (-noisy[index], item_order(items[index]))):
-            seen[groups[index]] += 1
-            if seen[groups[index]] <= most:
-                chosen.append(index)
-        return np.array(chosen[: self.most_candidates], np.int64)
+        return places[order[:most]]
 
     def choose_length(
         self, lengths: Lengths, weights: Counts, sums: Counts, second: bool, source: RandomSource
     ) -> Length:
         """C, and how far intervals reach: all of it from a private histogram of lengths."""
-        present = self.values is None and not self.rows
-        least, most = 1, 1 if present else MOST_ROWS
-        if self.values is not None:
-            least, most = max(1, int(self.values.steps(np.array([self.values.low]))[0])), MOST_STEPS
-        edges = _edges(weights, least, most)
+        entries, calibration = self.entries, self.calibration
+        present = entries.most == 1
+        # The upper ends of the bins of squared lengths; the last is that of the longest vector there can be.
+        ends = [float(entries.least * int(weights.min())) ** 2]
+        longest = float(entries.most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
+        while ends[-1] < longest:
+            ends.append(min(ends[-1] * _FACTOR, longest))
+        edges = np.array(ends)
         true = (_shared_out if present else _binned)(edges, *lengths)
-        calibration = self.calibration
         sigma = calibration.sigma_of(SIZES)
         noisy = (true + source.discrete_gaussian(sigma, len(edges))) / LENGTH
         sizes = Sizes(edges, noisy, float(sigma) / LENGTH, not present)
         # Of presence intervals cover the longest vector there can be. Of rows and values nothing private tells what
         # one person may have, and they cover vectors a bin longer than those that stand out, and two rows of any item.
-        default = 2.0 * self._one * float(weights.max())
+        default = 2.0 * entries.one * float(weights.max())
         reach = math.sqrt(float(edges[-1])) if present else max(sizes.reach, default)
         assert isinstance(self.unit, User)
         if self.unit.max_items is not None:
             largest = np.sort(weights)[::-1][: self.unit.max_items].astype(np.float64)
-            longest = self._one * float(np.sqrt(np.sum(largest**2)))
+            longest = entries.one * float(np.sqrt(np.sum(largest**2)))
             reach = max(reach, longest)
         else:
             noises = [
                 float(calibration.sigma_of(calibration.counts(second, loses))) / LENGTH for loses in (True, False)
             ]
             listed = self.k if self.groups == 1 else len(sums)
-            longest = sizes.best_length(reach, noises, weights, sums, listed, default, least)
+            longest = sizes.best_length(reach, noises, weights, sums, listed, default, entries.least)
         noise = Noise("gaussian", sigma, len(edges), Fraction(1, LENGTH))
-        return Length(longest, reach, sizes.left_out(longest), float(np.sum(noisy)), noise)
+        return Length(longest, reach, longest < reach, sizes.left_out(longest), float(np.sum(noisy)), noise)
 
     def losses(self, lengths: Lengths, length: Length, weights: Counts, source: RandomSource) -> Scaling:
         """What scaling to C, and to longer ones, leaves out, in private sums: what the upper ends of intervals need."""
-        present = self.values is None and not self.rows
-        covered = None if present else length.reach / float(weights.max()) * self._worth
+        present = self.entries.most == 1
+        covered = None if present else length.reach / float(weights.max()) * self.entries.worth
         if not length.loses:
             return Scaling((1.0,), (0.0,), None, length.people, length.noise, not present, covered)
-        rungs = length.rungs
+        # C, and longer ones, for which it is asked what scaling to them would lose.
+        rungs = length.longest * (length.reach / length.longest) ** (np.arange(RUNGS) / RUNGS)
         true, unit = _lost(*lengths, rungs, length.reach, present)
         sigma = self.calibration.sigma_of(LOSSES)
         if not present:  # in steps of the counts' noise, which are worth more where the weight is small
@@ -345,39 +353,6 @@ def aims(noisy: Counts, passed: npt.NDArray[np.bool_], sigma: Fraction) -> Count
     over = 2 * np.minimum(noisy, int(AIM_TO * sigma) + 1) - low
     near = np.clip(np.maximum(over, 0) * MOST_AIM // wide, LEAST_AIM, MOST_AIM)
     return np.asarray(np.where(passed, LEAST_AIM, near), np.int64)
-
-
-def _as_one_look(noisy: Counts, again: Counts) -> Counts:
-    """Both looks at items that the second found, in units of the first.
-
-    The second has more of each of them, by a factor that is estimated from all of them: for weights and their order.
-    """
-    factor = min(max(float(np.sum(again)) / max(float(np.sum(noisy)), 1.0), 0.5), 16.0)
-    return np.asarray(np.maximum(np.rint((FIRST * noisy + AGAIN * again) / (FIRST + AGAIN * factor)), 1), np.int64)
-
-
-def _weights(sizes: Counts) -> Counts:
-    """a_x: whole weights of the discovered items, larger for rarer ones.
-
-    Noise on a count is in proportion to 1/a_x, what a person's vector is long by to a_x^2: for n_x people the sum of
-    squared errors is least for a_x in proportion to n_x^(-1/4).
-    """
-    if not len(sizes):
-        return np.zeros(0, np.int64)
-    relative = np.maximum(sizes, 1) ** -0.25
-    return np.asarray(np.maximum(np.rint(FINEST * relative / relative.max()), 1), dtype=np.int64)
-
-
-def _edges(weights: Counts, least: int, most: int) -> Array:
-    """The upper ends of the bins of squared lengths, for entries from `least` to `most` times the weight.
-
-    The last is that of the longest vector there can be.
-    """
-    edges = [float(least * int(weights.min())) ** 2]
-    longest = float(most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
-    while edges[-1] < longest:
-        edges.append(min(edges[-1] * _FACTOR, longest))
-    return np.array(edges)
 
 
 def _binned(edges: Array, squared: Array, times: Counts) -> Counts:
@@ -427,6 +402,7 @@ class Length:
     Attributes:
         longest: C, to which vectors are scaled.
         reach: The length of vectors up to which intervals are about all that a person has.
+        loses: Whether scaling can leave out anything of that.
         left_out: The share of contributions that scaling leaves out.
         people: How many people have any of the items, with noise: the sum of the sizes.
         noise: That of each of the sizes, in people.
@@ -434,22 +410,12 @@ class Length:
 
     longest: float
     reach: float
+    loses: bool
     left_out: Estimate
     people: float
     noise: Noise
 
-    @property
-    def loses(self) -> bool:
-        """Whether scaling can leave out anything of what intervals are about."""
-        return self.longest < self.reach
 
-    @property
-    def rungs(self) -> Array:
-        """C, and longer ones, for which it is asked what scaling to them would lose."""
-        return np.asarray(self.longest * (self.reach / self.longest) ** (np.arange(RUNGS) / RUNGS))
-
-
-@dataclass(frozen=True)
 class Sizes:
     """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
 
@@ -457,56 +423,46 @@ class Sizes:
     least. Rows and values are in bins, and where in a bin somebody is is not known. People are shared out to the edges
     (`_shared_out`), so that what they have is the sum over the edges, exactly, and what scaling to C leaves out of it,
     s - C sqrt(s) of a squared length s above C^2, which is convex, is at most that sum and at least that less `gaps`.
+
+    Attributes:
+        lengths: That of each edge; of a bin a typical one, in the middle of its logarithms.
+        people: What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise
+            would invent long vectors. Of rows and values these may be of any length, and a bin by itself must stand out
+            more; one in a row with it is one bin longer at most, and may stand out less.
+        seen: How many bins there are up to the first beyond the last that stands out.
+        reach: The upper end of the last of them.
     """
 
-    edges: Array
-    noisy: Array
-    spread: float
-    rows: bool  # or values: entries may be larger than 1
-
-    @cached_property
-    def lengths(self) -> Array:
-        """That of each edge; of a bin a typical one, in the middle of its logarithms."""
-        return np.asarray(np.sqrt(self.edges / math.sqrt(_FACTOR)) if self.rows else np.sqrt(self.edges))
-
-    def _mass(self, lengths: Array) -> Array:
-        return lengths if self.rows else lengths**2
-
-    @cached_property
-    def people(self) -> Array:
-        """What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise would
-        invent long vectors. Of rows and values these may be of any length, and a bin by itself must stand out more;
-        one in a row with it is one bin longer at most, and may stand out less."""
-        shown = self._stand_out(0.0015 / len(self.edges))
-        if self.rows:
-            surely, likely = self._stand_out(1e-6 / len(self.edges)), self._stand_out(0.02)
+    def __init__(self, edges: Array, noisy: Array, spread: float, rows: bool) -> None:
+        self.edges, self.noisy, self.spread, self.rows = edges, noisy, spread, rows  # rows or values: larger than 1
+        self.lengths = np.sqrt(edges / math.sqrt(_FACTOR)) if rows else np.sqrt(edges)
+        self.power = 1 if rows else 2  # mass is this power of a length
+        shown = self._stand_out(0.0015 / len(edges))
+        if rows:
+            surely, likely = self._stand_out(1e-6 / len(edges)), self._stand_out(0.02)
             rows_of = np.cumsum(~likely)  # consecutive ones have one number
             shown = likely & np.isin(rows_of, rows_of[surely])
-        return np.where(shown, np.maximum(self.noisy, 0.0), 0.0)
+        self.people = np.where(shown, np.maximum(noisy, 0.0), 0.0)
+        self.seen = int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
+        self.reach = math.sqrt(float(edges[: self.seen][-1]))
 
     def _stand_out(self, chance: float) -> npt.NDArray[np.bool_]:
         least = -float(ndtri(chance)) * self.spread
         pairs = self.noisy[:-1] + self.noisy[1:] >= math.sqrt(2.0) * least
         return np.asarray((self.noisy >= least) | np.append(pairs, False) | np.append(False, pairs))
 
-    @property
-    def reach(self) -> float:
-        """The upper end of the bin after the last that stands out of the noise."""
-        return math.sqrt(float(self.edges[: self._seen][-1]))
+    def lost(self, lengths: Array, longest: float) -> Array:
+        """What scaling to `longest` leaves out of the mass of one person with a vector of each of these lengths."""
+        return np.asarray(lengths**self.power * (1.0 - np.minimum(1.0, longest / lengths)))
 
     def gaps(self, longest: float) -> Array:
         """How much less than the sum over the edges scaling may leave out, for one person shared out to an edge."""
         if self.rows or len(self.edges) == 1:
             return np.zeros(len(self.edges))
         parts = np.linspace(0.0, 1.0, 65)[:, None]
-        inside = self.edges[:-1] + parts * np.diff(self.edges)
-
-        def lost(squared: Array) -> Array:
-            lengths = np.sqrt(squared)
-            return self._mass(lengths) * (1.0 - np.minimum(1.0, longest / lengths))
-
-        ends = (1.0 - parts) * lost(self.edges[:-1]) + parts * lost(self.edges[1:])
-        most = np.max(ends - lost(inside), axis=0) * 1.01  # between two of the parts
+        inside = self.lost(np.sqrt(self.edges[:-1] + parts * np.diff(self.edges)), longest)
+        at = self.lost(self.lengths, longest)
+        most = np.max((1.0 - parts) * at[:-1] + parts * at[1:] - inside, axis=0) * 1.01  # between two of the parts
         return np.asarray(np.maximum(np.append(most, 0.0), np.append(0.0, most)))
 
     def best_length(
@@ -526,7 +482,7 @@ class Sizes:
         `noises` are those of a count at C = 1 and weight 1: where something is lost, and where C is `reach` and nothing
         is. Where no bin stands out of the noise C is the default.
         """
-        lengths, each = self.lengths, self._mass(self.lengths)
+        lengths, each = self.lengths, self.lengths**self.power
         mass = self.people * each
         if not mass.any():
             return min(reach, default)
@@ -534,13 +490,13 @@ class Sizes:
         counts = (
             np.maximum(sums[:k], 1)
             * np.sum(mass)
-            / np.sum(self._mass(weights.astype(np.float64)) * np.maximum(sums, 1))
+            / np.sum(weights.astype(np.float64) ** self.power * np.maximum(sums, 1))
         )
         # Nobody who has an item has a shorter vector than it alone. Many items have the same weight.
         own, same = np.unique(least * weights[:k].astype(np.float64), return_inverse=True)
         there = np.where(lengths * 1.001 >= own[:, None], mass, 0.0)
         total = np.maximum(np.sum(there, axis=1), 1e-300)
-        unsure = self.spread * each * (np.arange(len(each)) < self._seen)
+        unsure = self.spread * each * (np.arange(len(each)) < self.seen)
         grid = math.sqrt(float(self.edges[0])) * 2.0 ** np.arange(0.0, 64.0, 0.125)
         best, least_error = reach, math.inf
         for longest in (*grid[grid < reach].tolist(), reach):
@@ -553,66 +509,49 @@ class Sizes:
                 best, least_error = longest, error
         return best
 
-    @cached_property
-    def _seen(self) -> int:
-        """How many bins there are up to the first beyond the last that stands out."""
-        return int(np.flatnonzero(self.people)[-1]) + 2 if self.people.any() else 1
-
     def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
         """The share of the contributions that scaling to `longest` leaves out, with an interval.
 
         Of presence the interval is for all people. C was chosen by the same noise, so it holds for every C there is to
-        choose, and its lower end for every number of edges that may stand out; see `_ends_of_share`.
+        choose, and its lower end for every number of edges that may stand out. The share is at most s exactly if
+        sum_i p_i (lost_i - s mass_i) <= 0, p_i the people of edge i. For given C and s the noisy sum has a known
+        deviation, so the test of every s makes an interval for the ratio. The upper end takes all edges, also those
+        where nobody is seen. The lower one takes those that are seen: longer vectors lose a larger part, so anyone who
+        is beyond them only raises the share.
 
         Of rows and values it is for the bins up to the first beyond the last that stands out. People with longer
         vectors are too few to be seen in the noise, and no private statement tells what they contribute: they are not
         part of that share.
         """
-        seen = self._seen
-        noisy = self.noisy[:seen]
-        normal = -float(ndtri((1.0 - confidence) / 2.0))
-
-        def share(lengths: Array, side: int, gaps: float = 0.0) -> float:
-            mass = self._mass(lengths)[:seen]
-            lost = mass * (1.0 - np.minimum(1.0, longest / lengths[:seen])) - gaps * self.gaps(longest)[:seen]
-            everything = max(float(np.sum(np.maximum(noisy, 0.0) * mass)), 1e-9)
-            half = normal * self.spread * math.sqrt(float(np.sum(lost**2)))
-            return min(max((float(np.sum(noisy * lost)) + side * half) / everything, 0.0), 1.0)
-
-        if not self.rows:
-            value = share(self.lengths, 0, 1 / 3)
-            lower, upper = self._ends_of_share(longest, (1.0 - confidence) / 2.0)
-            return Estimate(value, min(lower, value), max(upper, value))
-        # How many rows or what values people have may be the same for all: the whole crowd is at one end of a bin then.
-        ends = np.sqrt(self.edges / _FACTOR), np.sqrt(self.edges)
-        return Estimate(share(self.lengths, 0), share(ends[0], -1), share(ends[1], 1))
-
-    def _ends_of_share(self, longest: float, beta: float) -> tuple[float, float]:
-        """(lower, upper): each fails with probability beta at most, whichever C was chosen by these sizes.
-
-        The share is at most s exactly if sum_i p_i (lost_i - s mass_i) <= 0, p_i the people of edge i. For given C and
-        s the noisy sum has a known deviation, so the test of every s makes an interval for the ratio. The upper end
-        takes all edges, also those where nobody is seen. The lower one takes those that are seen: longer vectors lose a
-        larger part, so anyone who is beyond them only raises the share.
-        """
-        mass = self._mass(self.lengths)
-        lost = mass * (1.0 - np.minimum(1.0, longest / self.lengths))
+        beta, seen = (1.0 - confidence) / 2.0, self.seen
+        if self.rows:
+            # How many rows or what values people have may be the same for all: the crowd is at one end of a bin then.
+            half = -float(ndtri(beta)) * self.spread
+            low, high = np.sqrt(self.edges / _FACTOR), np.sqrt(self.edges)
+            value = self._share(self.lengths, longest)
+            return Estimate(value, self._share(low, longest, -half), self._share(high, longest, half))
+        gaps = self.gaps(longest)
+        value = self._share(self.lengths, longest, gaps=gaps * (1 / 3))
+        mass, lost = self.lengths**2, self.lost(self.lengths, longest)
         if not lost.any():
-            return 0.0, 0.0
+            return Estimate(value, 0.0, value)
         s = np.linspace(0.0, 1.0, 1001)[:, None]
-        lengths = 2.0 + 8.0 * math.log2(math.sqrt(self.edges[-1] / self.edges[0]))  # of `best_length`'s grid, and two
-
-        def sums(rest: Array, side: int, among: float) -> Array:
-            reach = -float(ndtri(beta / among)) * self.spread
-            return np.asarray(rest @ self.noisy[: rest.shape[1]] + side * reach * np.linalg.norm(rest, axis=1))
-
-        seen = self._seen
-        above = sums(lost - s * mass, 1, lengths)
-        below = sums((lost - self.gaps(longest))[:seen] - s * mass[:seen], -1, lengths * len(self.edges))
+        among = 2.0 + 8.0 * math.log2(math.sqrt(self.edges[-1] / self.edges[0]))  # `best_length`'s grid, and two
+        above, below = lost - s * mass, (lost - gaps)[:seen] - s * mass[:seen]
+        above = above @ self.noisy - float(ndtri(beta / among)) * self.spread * np.linalg.norm(above, axis=1)
+        reach = float(ndtri(beta / (among * len(self.edges)))) * self.spread
+        below = below @ self.noisy[:seen] + reach * np.linalg.norm(below, axis=1)
         # The largest s that is not too large; the first that may be too large, and all before it are not.
-        upper = np.flatnonzero(above > 0.0)
-        lower = int(np.argmax(np.append(below <= 0.0, True)))
-        return max(0.0, (lower - 1) / 1000.0), float(min(1.0, (upper[-1] + 1) / 1000.0)) if len(upper) else 0.0
+        too_small = np.flatnonzero(above > 0.0)
+        upper = float(min(1.0, (too_small[-1] + 1) / 1000.0)) if len(too_small) else 0.0
+        lower = max(0.0, (int(np.argmax(np.append(below <= 0.0, True))) - 1) / 1000.0)
+        return Estimate(value, min(lower, value), max(upper, value))
+
+    def _share(self, lengths: Array, longest: float, more: float = 0.0, gaps: Array | float = 0.0) -> float:
+        """What is lost of vectors of these lengths, of all that those who are seen have; `more` deviations."""
+        noisy, lost = self.noisy[: self.seen], (self.lost(lengths, longest) - gaps)[: self.seen]
+        everything = max(float(np.sum(np.maximum(noisy, 0.0) * (lengths**self.power)[: self.seen])), 1e-9)
+        return min(max((float(np.sum(noisy * lost)) + more * math.sqrt(float(np.sum(lost**2)))) / everything, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -622,33 +561,20 @@ class Calibration:
 
     mu: float
     z: float
-    cuts: tuple[int, int]
+    cuts: tuple[int, int] = (0, 0)
 
     def sigma_of(self, part: int | Fraction) -> Fraction:
         """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
-        return _sigma_of(self.mu, part)
+        return Fraction(math.ceil(LENGTH / (self.mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
         """The part of mu^2 that is left for the counts; without losses nothing is asked about them."""
         return PARTS - SIZES - LOOK - (SECOND_LOOK if second else 0) - (LOSSES if loses else 0)
 
-    def threshold(self, second: bool) -> float:
-        """The cut of a look, in units of one person who has one item."""
-        return self.cuts[1] / (FIRST + AGAIN) / LENGTH if second else self.cuts[0] / LENGTH
-
     @property
-    def spread_of_both(self) -> Fraction:
-        """The noise of both looks in the same units, in steps of the lattice."""
-        return Fraction(_spread_of_both(self.mu)) / (FIRST + AGAIN)
-
-
-def _spread_of_both(mu: float) -> float:
-    """The noise of FIRST times the first look and AGAIN times the second."""
-    return math.hypot(FIRST * _sigma_of(mu, LOOK), AGAIN * _sigma_of(mu, SECOND_LOOK))
-
-
-def _sigma_of(mu: float, part: int | Fraction) -> Fraction:
-    return Fraction(math.ceil(LENGTH / (mu * math.sqrt(part / PARTS)) * (1.0 + 1e-12)))
+    def spread_of_both(self) -> float:
+        """The noise of FIRST times the first look and AGAIN times the second."""
+        return math.hypot(FIRST * self.sigma_of(LOOK), AGAIN * self.sigma_of(SECOND_LOOK))
 
 
 def gaussian_delta(epsilon: Array, mu: Array) -> Array:
@@ -665,7 +591,8 @@ def alone(mu: float, z: float, d: Array, cells: int = 512) -> Array:
     deviations, aims the second, which then has at most a(y)/sqrt(a(y)^2 + (d - 1) a_0^2): the person's other items
     weigh a_0 = LEAST_AIM at least. In every cell of y what passes is bounded by what passes at its upper end.
     """
-    sigma, second = (float(_sigma_of(mu, part)) for part in (LOOK, SECOND_LOOK))
+    noise = Calibration(mu, z)
+    sigma, second = (float(noise.sigma_of(part)) for part in (LOOK, SECOND_LOOK))
     d = np.asarray(d)[:, None]
     shift, upper = LENGTH / (np.sqrt(d) * sigma), np.linspace(-2.0, z, cells)
     beyond = ndtr(shift - upper)
@@ -673,7 +600,7 @@ def alone(mu: float, z: float, d: Array, cells: int = 512) -> Array:
     aim = (upper + 1.0 / sigma - float(AIM_FROM)) / float(AIM_TO - AIM_FROM)  # rounded noise is off by half a step
     aim = np.clip(MOST_AIM * aim, LEAST_AIM, MOST_AIM)
     weight = aim / np.sqrt(aim**2 + (d - 1.0) * LEAST_AIM**2)
-    left = ((_spread_of_both(mu) * z - FIRST * sigma * upper) / AGAIN - weight * LENGTH) / second
+    left = ((noise.spread_of_both * z - FIRST * sigma * upper) / AGAIN - weight * LENGTH) / second
     return np.asarray(beyond[:, -1] + np.sum(inside * ndtr(-left), axis=1))
 
 
@@ -687,13 +614,13 @@ def joint_delta(
     """
     share = float(LOOK / PARTS)  # where the second look does not happen, counts have its part
     if only_isolated:  # some of them: for a first guess
-        sizes = np.unique(np.minimum([1, 2, 4, 16, 64, most_items], most_items)).astype(np.float64)
+        sizes = each_once(np.minimum([1, 2, 4, 16, 64, most_items], most_items)).astype(np.float64)
         d = j = sizes[:, None]
         passes = alone(mu, z, sizes)[:, None]
     else:
         d, j = np.arange(1.0, most_items + 1)[:, None], np.arange(0.0, most_items + 1)[None, :]
         # With more items each of them passes less often: the next smaller size that is asked for is a bound.
-        sizes = np.unique(np.floor(np.append(1.1 ** np.arange(0.0, 7.3 / math.log(1.1)), most_items)))
+        sizes = each_once(np.floor(np.append(1.1 ** np.arange(0.0, 7.3 / math.log(1.1)), most_items)))
         sizes = sizes[sizes <= most_items]
         passes = alone(mu, z, sizes)[np.searchsorted(sizes, d, side="right") - 1]
     log_none = j * np.log1p(-np.minimum(passes, 0.5))
@@ -704,31 +631,33 @@ def joint_delta(
     return float(np.max(np.where(j <= d, np.maximum(with_person, without), 0.0)))
 
 
-@lru_cache(maxsize=64)
-def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
-    """The least noise for the steps together, at 95 % of delta, and the lowest cuts that all of it allows.
+def largest_mu(epsilon: float, delta: float, touched: int, share: float) -> float:
+    """The largest mu of Gaussian noise, so the least noise, that this share of delta allows.
 
     Noise is discrete: on the N coordinates that one person touches its law is within a factor
     exp(N (200 + 1/8)/sigma^2) of that of rounded continuous noise (docs/privacy/people.md), which is taken off epsilon.
     """
-    touched = 2 * MOST_ITEMS + 2 + RUNGS + candidates
 
     def passes(mu: float) -> bool:
-        lattice = touched * 201.0 * (mu / LENGTH) ** 2
-        least = epsilon - lattice
-        return least > 0.0 and float(gaussian_delta(np.array(least), np.array(mu))) <= 0.95 * delta
+        least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
+        return least > 0.0 and float(gaussian_delta(np.array(least), np.array(mu))) <= delta * share
 
     low, high = 0.0, 1.0
-    while passes(high):
+    while passes(high) and high < 1e6:
         low, high = high, 2.0 * high
-        if high > 1e6:
-            break
     for _ in range(60):
         middle = (low + high) / 2.0
         low, high = (middle, high) if passes(middle) else (low, middle)
-    mu = low
-    if mu < 1e-6:
+    if low < 1e-6:
         raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
+    return low
+
+
+@lru_cache(maxsize=64)
+def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
+    """The least noise for the steps together, at 95 % of delta, and the lowest cuts that all of it allows."""
+    touched = 2 * MOST_ITEMS + 2 + RUNGS + candidates
+    mu = largest_mu(epsilon, delta, touched, 0.95)
     least = epsilon - touched * 201.0 * (mu / LENGTH) ** 2
     most = delta * (1.0 - 1e-6)
     low, high = 0.0, 64.0
@@ -741,5 +670,6 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
         if z > 64.0:
             raise ParameterError(f"epsilon={epsilon:g}, delta={delta:g} is too small a budget for people")
     # Rounding of the noise to whole steps moves a sum by at most half a step, so that of both by FIRST + AGAIN halves.
-    cuts = math.ceil(z * float(_sigma_of(mu, LOOK))) + 1, math.ceil(z * _spread_of_both(mu)) + FIRST + AGAIN
-    return Calibration(mu, z, cuts)
+    noise = Calibration(mu, z)
+    cuts = math.ceil(z * float(noise.sigma_of(LOOK))) + 1, math.ceil(z * noise.spread_of_both) + FIRST + AGAIN
+    return dataclasses.replace(noise, cuts=cuts)

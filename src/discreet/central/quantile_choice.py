@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._quantiles import Counts, QuantileMechanism, votes_in
-from discreet.central._tree import RangeTree, best_tree
+from discreet.central._quantiles import Counts, QuantileMechanism, RangeTree, best_tree, votes_in
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
@@ -156,10 +154,6 @@ class QuantileChoice(QuantileMechanism):
         Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", 2022.
 
     Args:
-        grid: The public range and its bins, possibly very many.
-        quantiles: The shares asked for, above 0 and below 1.
-        max_rows: For `User()`: m. A person with n rows gives each of them min(1, m/n) of a vote.
-        confidence: With this probability all intervals hold together.
         parts: Parts of a bin, over which equal values are spread.
         cells: Cells on each side of a chosen value.
     """
@@ -355,14 +349,7 @@ class QuantileChoice(QuantileMechanism):
 
     # ---- what is published -------------------------------------------------------------------------------------------
 
-    def __call__(self, found: Found, source: RandomSource | None = None) -> QuantileRelease:
-        """Draw and publish. `source` is for tests and audits: a seeded one makes it not private."""
-        source = system_source() if source is None else source
-        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
-        return self._answer(self.draw(found, source), guarantee)
-
     def _answer(self, drawn: ChosenParts, guarantee: Guarantee) -> QuantileRelease:
-        """The quantiles, which are a function of what was drawn alone."""
         left, ends = self.tree.left_of(drawn.noisy), self.boundaries(drawn.parts)
         first, last = self.intervals(left[: len(ends)], float(left[-1]))
         bins = [*zip(ends[first].tolist(), (ends[last + 1] - 1).tolist(), strict=True)]

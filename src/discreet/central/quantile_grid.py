@@ -197,9 +197,7 @@ class StepGrid:
 
     def listed(self) -> StepGrid:
         """The same range in so few bins that they can be listed: one each, or about 65,536."""
-        if self.bins <= MOST_BINS:
-            return self
-        return StepGrid(self.low, self.high, self.kind, -(-(self.high - self.low + 1) // BINS), self.aware)
+        return self if self.bins <= MOST_BINS else _divided(self, BINS)
 
     def _of(self, number: int) -> Bound:
         if self.kind == "date":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,15 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._quantiles import Counts, QuantileMechanism, votes_in
-from discreet.central._tree import RangeTree, best_tree
+from discreet.central._quantiles import Counts, QuantileMechanism, RangeTree, best_tree, votes_in
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy import Guarantee
 from discreet.privacy.checks import probability
 from discreet.releases.error_model import Noise
 from discreet.releases.quantile_list import QuantileRelease
+from discreet.summaries.people import each_once
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,6 @@ class QuantileTree(QuantileMechanism):
         3.7/sqrt(rho); and a quantile up to its bin. The intervals follow from the tails of the noises' sum.
     Argument: a row is in one node of every level; a person gives their rows at most m votes in all, so the counts of
         a level move by at most m in sum; docs/privacy/quantiles.md.
-
-    Args:
-        grid: The public range and its bins.
-        quantiles: The shares asked for, above 0 and below 1.
-        max_rows: For `User()`: m. A person with n rows gives each of them min(1, m/n) of a vote.
-        confidence: With this probability all intervals hold together.
     """
 
     way: ClassVar[str] = "a tree over a range"
@@ -91,14 +84,7 @@ class QuantileTree(QuantileMechanism):
         """All nodes with their noise: all that is random, and the seam of the audit."""
         return self.with_noise(counts, source)
 
-    def __call__(self, counts: Counts, source: RandomSource | None = None) -> QuantileRelease:
-        """Draw the noise and publish. `source` is for tests and audits: a seeded one makes it not private."""
-        source = system_source() if source is None else source
-        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
-        return self._answer(self.draw(counts, source), guarantee)
-
     def _answer(self, noisy: Counts, guarantee: Guarantee) -> QuantileRelease:
-        """The quantiles, which are a function of the noisy nodes alone."""
         from scipy.optimize import isotonic_regression
 
         left = self.tree.left_of(noisy)
@@ -122,7 +108,7 @@ class QuantileTree(QuantileMechanism):
     @property
     def typical_error(self) -> float:
         """By how many rows, or votes of people, a rank is off: the standard deviation, in the mean over boundaries."""
-        boundaries = np.unique(np.linspace(0, self.grid.bins, min(self.grid.bins + 1, 513)).astype(np.int64))
+        boundaries = each_once(np.linspace(0, self.grid.bins, min(self.grid.bins + 1, 513)).astype(np.int64))
         squares, _ = self.tree.noises(boundaries, 0.5)
         return float(np.sqrt(squares.mean() * self.noise.variance)) / self.vote
 

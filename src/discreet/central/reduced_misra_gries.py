@@ -9,12 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.central._base import items_of
 from discreet.central._noisy_entries import NoisyEntries, reduced_entries
 from discreet.noise import RandomSource
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 
@@ -25,11 +24,11 @@ class ReducedEntries(NoisyEntries):
 
     @property
     def sensitivity(self) -> int:
-        return reduced_sensitivity(self.capacity, max_items=items_of(self.unit))
+        return reduced_sensitivity(self.capacity, max_items=self.most_events)
 
     @property
     def squared_sensitivity(self) -> int:
-        return reduced_squared_sensitivity(self.capacity, max_items=items_of(self.unit))
+        return reduced_squared_sensitivity(self.capacity, max_items=self.most_events)
 
     @property
     def step(self) -> Fraction:
@@ -40,11 +39,14 @@ class ReducedEntries(NoisyEntries):
         return Fraction(0) if self.universe is not None else self.sensitivity * self.step
 
     def before_noise(self, entries: RawCounts, source: RandomSource) -> RawCounts:
-        return round_small_entries(entries, self.sensitivity, source)
+        """An entry y < D becomes D with probability y/D, and 0 (left out) otherwise: [ALP] Algorithm 9."""
+        y, D = entries.counts, self.sensitivity
+        raised = source.uniform_integers(D, len(y)) < y
+        return RawCounts(entries.items.filter(raised), np.maximum(y[raised], D))
 
     def _hidden_cut(self) -> int:
         epsilon, delta = self.spends
-        return reduced_threshold(epsilon, delta, self.capacity, max_items=items_of(self.unit))
+        return reduced_threshold(epsilon, delta, self.capacity, max_items=self.most_events)
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,6 @@ class ReducedMisraGries(ReducedEntries):
 
     def entries(self, summary: MisraGries) -> RawCounts:
         return reduced_entries(summary)
-
-
-def round_small_entries(entries: RawCounts, D: int, source: RandomSource) -> RawCounts:
-    """An entry y < D becomes D with probability y/D, and 0 (left out) otherwise: [ALP] Algorithm 9."""
-    y = entries.counts
-    raised = source.uniform_integers(D, len(y)) < y
-    return RawCounts(entries.items.filter(raised), np.maximum(y[raised], D))
 
 
 def reduced_sensitivity(capacity: int, *, max_items: int = 1) -> int:

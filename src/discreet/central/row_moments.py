@@ -18,8 +18,7 @@ from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
-from discreet.privacy.calibration.gaussian import gaussian_sigma, sum_of_two
-from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.calibration.gaussian import gaussian_sigma, ndtri, sum_of_two
 from discreet.privacy.calibration.tails import log_sum_tail, log_tail, smallest_shift
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import Noise
@@ -282,7 +281,7 @@ def _least_unlikely(noise: Noise, parts: int, most: float) -> int:
         for _ in range(parts - 1):
             sigma, more = sum_of_two(sigma, float(noise.scale))
             kappa *= more
-        return Noise("gaussian", Fraction(sigma)).bound(most, kappa) + 1
+        return int(Noise("gaussian", Fraction(sigma)).bound(most, kappa)) + 1
     rate = float(1 / noise.scale)
     if parts == 3:
         return smallest_shift(lambda T: _log_tail_of_three(rate, T), most)

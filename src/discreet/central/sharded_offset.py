@@ -80,6 +80,7 @@ class ShardedOffset(Mechanism):
         return (
             f"parallel composition over disjoint items: every item belongs to one of {self.shards} shards by a keyed "
             "hash, whatever the stream, so one event changes one of them",
+            *super().assumptions,
         )
 
     def check(self, summary: Any) -> None:

@@ -15,13 +15,7 @@ import numpy.typing as npt
 
 from discreet.central._base import (
     Drawn,
-    Mechanism,
-    check_length,
-    check_length_share,
-    items_of,
-    length_assumptions,
-    require_event_or_user,
-    split_with_length,
+    RestsOnLength,
 )
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -70,7 +64,7 @@ class DeltaParts:
 
 
 @dataclass(frozen=True)
-class _SketchHeavyHitters(Mechanism):
+class _SketchHeavyHitters(RestsOnLength):
     """What both sketches share; see the two classes below."""
 
     budget: Budget
@@ -85,16 +79,11 @@ class _SketchHeavyHitters(Mechanism):
     rule: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _ = self.spends
-        for name in ("capacity", "width", "depth", "max_key_bytes"):
+        super().__post_init__()
+        for name in ("width", "depth", "max_key_bytes"):
             whole_number(name, getattr(self, name))
-        require_event_or_user(self.unit, self.name)
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
-        if self.stream_length is None:
-            raise ParameterError("stream_length must be a public whole number or 'noisy', not None")
-        if self.stream_length != "noisy":
-            object.__setattr__(self, "stream_length", check_length(self.stream_length))
 
     @classmethod
     def for_summary(cls, summary: Any, budget: Budget, **options: Any) -> Self:
@@ -109,11 +98,6 @@ class _SketchHeavyHitters(Mechanism):
     def empty_summary(self, max_key_bytes: int) -> Any:
         kind: Any = self.accepts[0]
         return kind(self.width, self.depth, tracked=self.capacity, max_key_bytes=self.max_key_bytes)
-
-    @property
-    def _epsilons(self) -> tuple[Fraction, Fraction]:
-        """What the cells and the length spend; they sum to epsilon exactly."""
-        return Fraction(self.spends[0]), Fraction(0)
 
     @property
     def _streams(self) -> int:
@@ -131,7 +115,7 @@ class _SketchHeavyHitters(Mechanism):
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, m d/epsilon exactly, or the sigma of the Gaussian one."""
-        m, epsilon = items_of(self.unit), self._epsilons[0]
+        m, epsilon = self.most_events, self._epsilons[0]
         if self.noise == "laplace":
             return m * self.depth / epsilon
         return Fraction(cells_sigma(float(epsilon), self.deltas.gaussian, self.depth, m))
@@ -148,7 +132,7 @@ class _SketchHeavyHitters(Mechanism):
 
         A public length bounds the longer of the two, which has the items of both.
         """
-        items = length + (items_of(self.unit) if self.stream_length == "noisy" else 0)
+        items = length + (self.most_events if self.stream_length == "noisy" else 0)
         return Collisions(self.rule, self.width, self.depth, length, items, self.max_key_bytes, slack)
 
     def untracked(self, length: int) -> int:
@@ -178,8 +162,7 @@ class _SketchHeavyHitters(Mechanism):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        seed = "the seed of the sketch was drawn independently of the stream"
-        return (seed, *length_assumptions(self.stream_length if isinstance(self.stream_length, int) else None))
+        return ("the seed of the sketch was drawn independently of the stream", *super().assumptions)
 
     def check(self, summary: Any) -> None:
         super().check(summary)
@@ -191,16 +174,10 @@ class _SketchHeavyHitters(Mechanism):
             mine, given = getattr(self, name), getattr(summary, name)
             if mine != given:
                 raise ParameterError(f"the mechanism was made for {name} {mine}, but the sketch has {given}")
-        if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
-
-    def _draw(self, noise: Noise, source: RandomSource, size: int) -> Cells:
-        if noise.law == "laplace":
-            return source.discrete_laplace(noise.scale, size)
-        return source.discrete_gaussian(noise.scale, size)
 
     def draw(self, summary: Any, source: RandomSource) -> Drawn:
-        noise = self._draw(Noise(self.noise, self.scale), source, self.depth * self.width)
+        drawn = source.discrete_laplace if self.noise == "laplace" else source.discrete_gaussian
+        noise = drawn(self.scale, self.depth * self.width)
         cells = summary.not_private_cells() + noise.reshape(self.depth, self.width)
         offset, model = None, self.error_model
         if self.stream_length == "noisy":
@@ -300,16 +277,6 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
         super().__post_init__()
         if self.depth % 2 == 0:
             raise ParameterError(f"depth must be odd, so that the rows have a median, not {self.depth}")
-        check_length_share(self.length_share)
-
-    @property
-    def _epsilons(self) -> tuple[Fraction, Fraction]:
-        return split_with_length(self.spends[0], self.stream_length, self.length_share)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        spent = (f"{self.length_share:g} of epsilon is spent on the length of the stream",)
-        return super().assumptions + (spent if self.stream_length == "noisy" else ())
 
     @staticmethod
     def _combine(rows: Cells) -> Cells:
@@ -317,9 +284,9 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
         return np.asarray(np.partition(rows, middle, axis=-1)[..., middle])
 
     def noisy_length(self, summary: Any, cells: Cells, source: RandomSource) -> int:
-        noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
+        noise = Noise("laplace", self.most_events / self._epsilons[1])
         above = unreached(noise, 1, self.deltas.length) - 1
-        return max(0, int(summary.total) + int(self._draw(noise, source, 1)[0]) + above)
+        return max(0, int(summary.total) + int(source.discrete_laplace(noise.scale, 1)[0]) + above)
 
 
 @lru_cache(maxsize=256)

@@ -8,20 +8,20 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from discreet.central._base import Drawn, Mechanism, items_of
+from discreet.central._base import Approximate, Drawn
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.privacy.calibration.tails import log_any_shown, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
 from discreet.summaries import ExactCounts, Summary
 
 
 @dataclass(frozen=True)
-class Stability(Mechanism):
+class Stability(Approximate):
     """Noise on the count of every item that occurs, and a cut that hides items only one unit has.
 
     Unit: one event, or up to m events of a user (`User(m)`).
@@ -54,12 +54,12 @@ class Stability(Mechanism):
     max_distinct: int | None = None
 
     def __post_init__(self) -> None:
-        self._check_spending()
+        super().__post_init__()
         if self.max_distinct is not None:
             whole_number("max_distinct", self.max_distinct)
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
-        if self.noise == "gaussian" and not self.distinct and items_of(self.unit) > 1:
+        if self.noise == "gaussian" and not self.distinct and self.most_events > 1:
             raise ParameterError("Gaussian noise needs distinct=True for users: repeated items move one count by m")
 
     @cached_property
@@ -67,13 +67,13 @@ class Stability(Mechanism):
         """The scale of the Laplace noise, or sigma of the Gaussian."""
         epsilon, delta = self.spends
         if self.noise == "gaussian":
-            return Fraction(gshm_calibration(epsilon, delta, items_of(self.unit))[0])
-        return items_of(self.unit) / Fraction(epsilon)
+            return Fraction(gshm_calibration(epsilon, delta, self.most_events)[0])
+        return self.most_events / Fraction(epsilon)
 
     @cached_property
     def threshold(self) -> int:
         epsilon, delta = self.spends
-        items = items_of(self.unit)
+        items = self.most_events
         if self.noise == "gaussian":
             return gshm_calibration(epsilon, delta, items)[1]
         return 1 + stability_threshold(epsilon, delta, max_items=items, distinct=self.distinct)
@@ -84,7 +84,8 @@ class Stability(Mechanism):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return ("the items of a user are all different",) if self.distinct and items_of(self.unit) > 1 else ()
+        different = ("the items of a user are all different",) if self.distinct and self.most_events > 1 else ()
+        return (*different, *super().assumptions)
 
     def draw(self, summary: ExactCounts, source: RandomSource) -> Drawn:
         raw = summary.not_private_counts()

@@ -55,6 +55,7 @@ class UniverseHistogram(Mechanism):
     reference: ClassVar[str] = "docs/privacy/counting.md"
     accepts: ClassVar[tuple[type[Summary], ...]] = (ExactCounts,)
     takes_merged: ClassVar[bool] = True
+    _assumed_of_users = ()  # a person may have any number of rows
 
     budget: Budget
     universe: Any
@@ -107,11 +108,7 @@ class UniverseHistogram(Mechanism):
         listed = "the list of items is public; every item is published, whether it occurred or not"
         if self.max_items is None:
             return (listed,)
-        return listed, f"of a person at most {self.max_items} different items of the list count, the first"
-
-    @property
-    def _assumed_of_users(self) -> tuple[str, ...]:
-        return (A_PERSON,) if self.max_items is not None else ()
+        return listed, f"of a person at most {self.max_items} different items of the list count, the first", A_PERSON
 
     def check(self, summary: Any) -> None:
         if not isinstance(summary, np.ndarray):  # the counts of all listed items

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet.central._base import check_length
-from discreet.central._common_noise import CommonNoise
+from discreet.central.merged_counters import CommonNoise
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
@@ -51,7 +50,7 @@ class UserSketch(CommonNoise):
         _ = self.spends
         whole_number("parts_per_user", self.parts_per_user)
         whole_number("capacity", self.capacity)
-        check_length(self.stream_length)
+        self._check_length()
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(m); got {type(self.unit).__name__}")
 

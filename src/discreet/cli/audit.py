@@ -18,8 +18,7 @@ from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
 
-@click.command()
-@options.takes(
+@options.command(
     options.Argument(
         "words",
         "Only classes whose name contains one of these words; with --canaries, your command.",
@@ -41,10 +40,10 @@ from discreet.storage import AtomicFile
     option("--crowd", "--canaries: number of other people who have each canary's item.", click.IntRange(0), default=0),
     option("--runs", "--canaries: one canary, and this many releases with and without it.", click.IntRange(20)),
     option("--confidence", "--canaries: confidence of the bound.", float, default=0.95),
-    *options.budget.parameters,  # what the command claims
+    *options.BUDGET.parameters,  # what the command claims
+    options.text_format(),
+    options.QUIET,
 )
-@options.text_format()
-@options.quiet
 def audit(
     words: tuple[str, ...],
     full: bool,
@@ -134,15 +133,12 @@ def _show_corrections(as_json: bool) -> None:
     from discreet_audit.corrections import corrections
 
     found = corrections()
+    rows = [{**asdict(one), "caught": one.caught} for one in found]
     if as_json:
-        rows = [{**asdict(one), "caught": one.caught} for one in found]
         print(json.dumps([{k: None if v == math.inf else v for k, v in row.items()} for row in rows]))
     else:
-        headings = ["where", "what", "quantity", "claimed", "literal", "ours"]
-        table = [
-            [one.place, one.what, one.quantity, *(f"{x:.3g}" for x in (one.claimed, one.literal, one.ours))]
-            for one in found
-        ]
-        print_table(headings, table, right=(3, 4, 5))
+        numbers = [[f"{row[name]:.3g}" for name in ("claimed", "literal", "ours")] for row in rows]
+        table = [[one.place, one.what, one.quantity, *own] for one, own in zip(found, numbers, strict=True)]
+        print_table(["where", "what", "quantity", "claimed", "literal", "ours"], table, right=(3, 4, 5))
     if not all(one.caught for one in found):
         raise click.exceptions.Exit(1)

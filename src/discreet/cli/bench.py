@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.options import option, takes, text_format
+from discreet.cli.options import command, option, text_format
 from discreet.cli.output import print_table
 
 if TYPE_CHECKING:
@@ -19,14 +19,13 @@ _DOMAIN = 1_000_000
 _PEER = "pyarrow value_counts (exact, not private)"
 
 
-@click.command()
-@takes(
+@command(
     option("--items", "Number of made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000),
     option("--capacity", "Number of counters of a sketch.", click.IntRange(1, 2**24), default=4096),
     option("--workers", "Number of threads of the sharded sketch.", click.IntRange(1, 128), default=2),
     option("--rounds", "Number of runs of each; the best one counts.", click.IntRange(1, 100), default=3),
+    text_format(),
 )
-@text_format()
 def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -> None:
     """Time the summaries on made-up items.
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
-from discreet.cli.options import Argument, choice, takes
+from discreet.cli.options import Argument, choice, command
 
 
-@click.command()
-@takes(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))
+@command(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))
 def completion(shell: str) -> None:
     """Print the shell completion of these commands.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Argument, flag, option, takes
+from discreet.cli.options import Argument, flag, option
 from discreet.errors import DataError, ParameterError
 from discreet.questions import KINDS
 
@@ -25,12 +24,7 @@ class _OrCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-_JSON = "the JSON that a question writes, such as `discreet top --format json`"
-
-
-@click.command(cls=_OrCommand)
-@click.pass_obj
-@takes(
+@options.command(
     Argument(
         "release",
         "A release in JSON, or ticks of `watch` (the last one); '-' is standard input. Or a command, to see what it "
@@ -43,9 +37,9 @@ _JSON = "the JSON that a question writes, such as `discreet top --format json`"
     option("--period", "With --sheet or --registry: time that the data are from."),
     options.LEDGER,
     options.ACCOUNT,
+    cls=_OrCommand,
 )
 def explain(
-    command: list[str] | None,
     release: str,
     sheet: bool,
     registry: bool,
@@ -59,8 +53,9 @@ def explain(
     What it protects, against whom, and what its epsilon means; or a sheet to sign, or an entry for the public registry.
     Of a command: whom it hides, what it costs and how exact it would be. It does not run, and nothing is spent.
     """
+    command = click.get_current_context().obj
     if command is not None:
-        from discreet.cli.question_commands import previewed
+        from discreet.cli.publish import previewed
 
         print("\n".join(previewed(command[0], command[1:])))
         return
@@ -72,8 +67,15 @@ def explain(
         raise ParameterError("--ledger and --account need --sheet")
     if (ledger is None) != (account is None):
         raise ParameterError("--ledger and --account must be given together")
-    told = _read(release)
     try:
+        text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{release} cannot be read: {error.strerror}") from None
+    except ValueError:
+        text = ""  # which is no release
+    try:
+        told = dict(json.loads(text.splitlines()[-1] if "\n{" in text else text))  # of ticks the last one
+        told["guarantee"]["unit"]["name"]
         if sheet:
             from discreet.releases.sheet import paid_by, sign_off_sheet
 
@@ -89,17 +91,7 @@ def explain(
             scaling = (told.get("error_model") or {}).get("scaling")
             words = explained(told["guarantee"], told.get("counted", "events"), told.get("left_out"), scaling)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{release} is not a release; give {_JSON}") from None
+        raise DataError(
+            f"{release} is not a release; give the JSON that a question writes, such as `discreet top --format json`"
+        ) from None
     print(words)
-
-
-def _read(release: str) -> dict[str, Any]:
-    try:
-        text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
-        told = json.loads(text.splitlines()[-1] if "\n{" in text else text)  # of ticks the last one
-        told["guarantee"]["unit"]["name"]
-    except OSError as error:
-        raise DataError(f"{release} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{release} is not a release; give {_JSON}") from None
-    return dict(told)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Argument, choice, option, takes
+from discreet.cli.options import Argument, choice, command, option
 from discreet.cli.output import note, table_width
 from discreet.errors import DataError, ParameterError, nearest
 
@@ -36,8 +38,7 @@ _PEEKED = 1 << 16
 EPSILON = 1.0
 
 
-@click.command()
-@takes(
+@command(
     Argument("data", "The file to look at.", metavar="DATA"),
     option("--question", "What to publish.", choice(*_ASKED)),
     option("--column", "Column to publish about."),
@@ -69,6 +70,10 @@ def init(
     writes a command, or with --output a report with comments. `--user none` says that every row is another person,
     `--time none` that all is published at once. It publishes nothing and spends nothing.
     """
+    from discreet.privacy import Budget
+    from discreet.questions import kind_of
+    from discreet.questions.plans import preview
+
     given = {"format": input_format, "delimiter": delimiter, "encoding": encoding}
     how = {name: said for name, said in given.items() if said is not None}
     names = _columns(data, how)
@@ -77,12 +82,13 @@ def init(
     if sys.stdin.isatty():
         _show(data, names, how)
     question = question or _ask("question", "What do you want to publish?", choices=_ASKED, usual="top")
-    if question not in ("count",):
-        column = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
+    words: dict[str, Any] = {}
+    if question != "count":
+        words["column"] = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
     if user is None:
         usual = next((name for name in names if name.lower() in _PEOPLE), "none")
         user = _ask("user", "Which column says whose row it is ('none': every row is another person)?", usual)
-    user = _of(names, "user", user)
+    words["user"] = _of(names, "user", user)
     if people is None:
         people = _ask(
             "people", "How many people are in the data, at least? A public number, not a count of it.", "1000", kind=int
@@ -97,19 +103,23 @@ def init(
     if time is None:
         usual = next((name for name in names if name.lower() in _TIMES), "none")
         time = _ask("time", "Which column has the time of a row, to publish by day ('none': all at once)?", usual)
-    time = _of(names, "time", time)
-    words: dict[str, Any] = {"column": column, "user": user, **({"every": "1d", "time": time} if time else {})}
-    if question in _OF_NUMBERS and range is not None:
+    if _of(names, "time", time) is not None:
+        words |= {"every": "1d", "time": time}
+    if question in _OF_NUMBERS:
         words["range"] = range
     if question == "quantiles":
         words["quantiles"] = (0.5,)
     words = {name: value for name, value in words.items() if value is not None}
     delta = 10.0 ** -(math.ceil(math.log10(people)) + 2)
-    _tell(question, words, delta)
+    for line in preview(kind_of(question)(**words), Budget(EPSILON, delta)):
+        note(line)
     if output is None:
-        reading = [part for name, said in how.items() for part in (_READING[name], said)]
+        said = [part for name, each in how.items() for part in (_READING[name], each)]
+        for name, value in words.items():
+            texts = [f"{each:g}" for each in value] if isinstance(value, tuple) else [value]
+            said += ["--quantile" if name == "quantiles" else f"--{name}", *texts]
         budget = ["--epsilon", f"{EPSILON:g}", "--delta", f"{delta:g}"]
-        print(shlex.join(["discreet", question, data, *reading, *_options(words), *budget]))
+        print(shlex.join(["discreet", question, data, *said, *budget]))
     else:
         Path(output).write_text(_report(data, how, question, words, delta, people), encoding="utf-8")
         note(f"wrote {output}: look at it, then `discreet report {shlex.quote(output)} --plan`")
@@ -117,11 +127,17 @@ def init(
 
 def _columns(data: str, how: dict[str, str]) -> list[str]:
     """The columns of the data. What the first line tells of how it is written is added to `how`."""
-    from discreet.events.files import column_names
-    from discreet.events.text import LOG_COLUMNS, Dialect
+    from discreet.events.inputs import open_input
+    from discreet.events.text import LOG_COLUMNS
 
-    names = column_names(data, how.get("format"), _dialect(how), how.get("encoding"))
-    line = _first_line(data, how.get("encoding"))
+    source: Any = open_input(data, how.get("encoding"))
+    try:
+        begin = bytes(source.peek(_PEEKED)) if hasattr(source, "peek") else b"a table"
+    finally:
+        source.close()
+    # The first line that is not blank; of a binary format whatever stands there.
+    line = next((line for line in begin.decode("utf-8", "replace").splitlines() if line.strip()), "").strip()
+    names = _files(data, how).column_names()
     if not line:
         raise DataError(f"{data} is empty, or does not begin with a line of text")
     if names is None and _LOG.match(line):
@@ -129,13 +145,16 @@ def _columns(data: str, how: dict[str, str]) -> list[str]:
         note(f"it looks like the log of a web server: --input-format {how['format']}")
         return list(LOG_COLUMNS[how["format"]])
     if names is None and line.startswith("{"):
-        return _keys(line, data)
+        try:
+            return list(_keys(json.loads(line)))
+        except ValueError:
+            raise DataError(f"{data} is not JSON lines: its first line is not a whole object") from None
     if names is not None and len(names) == 1 and "delimiter" not in how:
         other = max(_DELIMITERS, key=names[0].count)
         if other in names[0]:
             how["delimiter"] = _DELIMITERS[other]
             note(f"cells look separated by {how['delimiter']!r}: --delimiter {shlex.quote(how['delimiter'])}")
-            names = column_names(data, how.get("format"), Dialect(how["delimiter"]), how.get("encoding"))
+            names = _files(data, how).column_names()
     names = [name for name in dict.fromkeys(names or ()) if name]
     if not names:
         raise DataError(
@@ -145,41 +164,16 @@ def _columns(data: str, how: dict[str, str]) -> list[str]:
     return names
 
 
-def _dialect(how: dict[str, str]) -> Any:
-    from discreet.events.text import Dialect
+def _files(data: str, how: dict[str, Any]) -> Any:
+    from discreet.questions.answer import read
 
-    return Dialect(how["delimiter"]) if "delimiter" in how else None
-
-
-def _first_line(data: str, encoding: str | None) -> str:
-    """The first line that is not blank; of a binary format whatever stands there."""
-    from discreet.events.inputs import open_input
-
-    source: Any = open_input(data, encoding)
-    try:
-        begin = bytes(source.peek(_PEEKED)) if hasattr(source, "peek") else b"a table"
-    finally:
-        source.close()
-    return next((line for line in begin.decode("utf-8", "replace").splitlines() if line.strip()), "").strip()
+    return read(data, **how).events
 
 
-def _keys(line: str, data: str) -> list[str]:
-    """The keys of the first object of JSON lines, those inside of others with a dot."""
-    import json
-
-    try:
-        read = json.loads(line)
-    except ValueError:
-        raise DataError(f"{data} is not JSON lines: its first line is not a whole object") from None
-
-    def found(value: dict[str, Any], before: str = "") -> Iterator[str]:
-        for name, each in value.items():
-            if isinstance(each, dict):
-                yield from found(each, f"{before}{name}.")
-            else:
-                yield f"{before}{name}"
-
-    return list(found(read))
+def _keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
+    """The keys of an object of JSON lines, those inside of others with a dot."""
+    for name, each in value.items():
+        yield from _keys(each, f"{before}{name}.") if isinstance(each, dict) else [f"{before}{name}"]
 
 
 def _of(names: list[str], option: str, given: str) -> str | None:
@@ -194,9 +188,8 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None, 
     """Ask at a terminal; elsewhere the option is needed."""
     if not sys.stdin.isatty():
         raise ParameterError(f"--{option} is missing; give it, or run this in a terminal to be asked for it")
-    if choices is not None:
-        for name in choices:
-            click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
+    for name in choices or ():
+        click.echo(f"  {name}" + (f": {choices[name]}" if isinstance(choices, dict) else ""), err=True)
     kind = kind or (None if choices is None else click.Choice(list(choices)))
     # Of a prompt of its own click before 8.5 puts the last blank on standard output, where the command is to be.
     click.echo(f"{text}{'' if usual is None else f' [{usual}]'}: ", nl=False, err=True)
@@ -205,42 +198,18 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None, 
 
 def _show(data: str, names: list[str], how: dict[str, str]) -> None:
     """The columns, and their first values, for anyone who has the data anyway."""
-    from itertools import islice
-
-    from discreet.events.files import Files
     from discreet.releases.formats import table_text
 
     rows = []
     for name in names:
-        files = Files((data,), format=how.get("format"), dialect=_dialect(how), encoding=how.get("encoding"))
-        read = files.rows([name], nulls="skip")
-        values = [str(value) for batch in islice(iter(read), 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
+        read = iter(_files(data, how).rows([name], nulls="skip"))
+        values = [str(value) for batch in islice(read, 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
         rows.append((name, ", ".join(value if len(value) <= 30 else f"{value[:27]}..." for value in values)))
     note("the first values, on this terminal only; nothing is published")
     click.echo(table_text(["column", "first values"], rows, (), table_width()), err=True)
 
 
-def _options(words: dict[str, Any]) -> list[str]:
-    said = []
-    for name, value in words.items():
-        name = "quantile" if name == "quantiles" else name
-        said += [f"--{name}", *(f"{each:g}" for each in value)] if isinstance(value, tuple) else [f"--{name}", value]
-    return said
-
-
-def _tell(question: str, words: dict[str, Any], delta: float) -> None:
-    """How exact it would be, before anything is spent."""
-    from discreet.privacy import Budget
-    from discreet.questions import kind_of
-    from discreet.questions.preview import preview
-
-    for line in preview(kind_of(question)(**words), Budget(EPSILON, delta)):
-        note(line)
-
-
 def _report(data: str, how: dict[str, str], question: str, words: dict[str, Any], delta: float, people: int) -> str:
-    import json
-
     def value(said: Any) -> str:
         return json.dumps(list(said) if isinstance(said, tuple) else said, ensure_ascii=False)
 

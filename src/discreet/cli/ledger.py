@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import flag, option
 from discreet.cli.output import note, print_table
-from discreet.cli.publish import Place, place, publish_stored
+from discreet.cli.publish import PLACE, Place, publish_stored
 from discreet.errors import ParameterError
 from discreet.privacy.checks import numbered
 from discreet.storage import AtomicFile
@@ -33,20 +35,19 @@ def _open(ledger: Path | str) -> Ledger:
     return Ledger(ledger)
 
 
-_opened = options.gathers(
+_command = partial(options.command, group=ledger)
+_OPENED = options.Gathered(
     "opened",
     _open,
     option("--ledger", options.LEDGER.help or "", options.LEDGER_PLACE, required=True),
 )
-_account = options.takes(options.ACCOUNT)
-_one_account = options.takes(option("--account", options.ACCOUNT.help or "", required=True))
+_ONE_ACCOUNT = option("--account", options.ACCOUNT.help or "", required=True)
 
 
-@ledger.command()
-@_opened
-@_one_account
-@options.budget
-@options.takes(
+@_command(
+    _OPENED,
+    _ONE_ACCOUNT,
+    options.BUDGET,
     option(
         "--accounting",
         "How releases add up; take basic or zcdp if earlier releases decide later budgets.",
@@ -81,7 +82,7 @@ def grant(
 
     With --unit person-day the grant is for each day: charges about other days do not add up.
     """
-    from discreet.privacy.unit import unit_named
+    from discreet.privacy.guarantee import unit_named
 
     if zone is not None and unit is None:
         raise ParameterError("--zone needs --unit person-day")
@@ -101,11 +102,12 @@ def _known(opened: Ledger, account: str | None) -> str | None:
     return None if account is None else opened.account(account).name
 
 
-@ledger.command()
-@_opened
-@_account
-@options.takes(option("--day", "Show what is left for this day (accounts of person-days)."))
-@options.text_format()
+@_command(
+    _OPENED,
+    options.ACCOUNT,
+    option("--day", "Show what is left for this day (accounts of person-days)."),
+    options.text_format(),
+)
 def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) -> None:
     """What every account was granted, has spent and has left.
 
@@ -119,11 +121,11 @@ def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) ->
     if as_json:
         print(json.dumps({"accounts": [one.to_dict() for one in found]}, ensure_ascii=False))
         return
-    columns = ["account", "granted", "accounting", "spent", "remaining", "charges"]
-    rows = [[one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges] for one in found]
-    if any(one.about for one in found):
-        columns, rows = [*columns, "about"], [[*row, one.about] for row, one in zip(rows, found, strict=True)]
-    print_table(columns, rows, right=[5])
+    columns = ["account", "granted", "accounting", "spent", "remaining", "charges", "about"]
+    rows = [
+        [one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges, one.about] for one in found
+    ]
+    print_table(columns, rows, right=[5], seldom=["about"])
 
 
 def _accounting(one: Statement) -> str:
@@ -134,10 +136,7 @@ def _accounting(one: Statement) -> str:
     return one.accounting + (f" ({', '.join(terms)})" if terms else "")
 
 
-@ledger.command()
-@_opened
-@_account
-@options.text_format()
+@_command(_OPENED, options.ACCOUNT, options.text_format())
 def history(opened: Ledger, account: str | None, as_json: bool) -> None:
     """All grants, charges and stored releases, oldest first."""
     events = opened.history(_known(opened, account))
@@ -145,58 +144,42 @@ def history(opened: Ledger, account: str | None, as_json: bool) -> None:
         print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
         return
     columns = ["no.", "time", "account", "event", "budget", "mechanism", "period", "charge id", "who", "why"]
-    rows = [_told(event) for event in events]
-    seldom = {name for name in ("period", "why") if not any(row[columns.index(name)] for row in rows)}
-    shown = [place for place, name in enumerate(columns) if name not in seldom]
-    print_table([columns[at] for at in shown], [[row[at] for at in shown] for row in rows], right=[0])
+    print_table(columns, [_told(event) for event in events], right=[0], seldom=["period", "why"])
 
 
 def _told(event: LedgerEvent) -> list[Any]:
     """An event as a row of the history."""
-    details = event.details
+    from discreet.privacy.guarantee import unit_from_dict
+    from discreet.privacy.spans import Calendar, Period
+
+    details, period = event.details, ""
     amount = ", ".join(f"{name}={value:g}" for name, value in details.get("budget", {}).items() if value)
     amount += " (adaptive)" if details.get("adaptive") else ""
     amount += f" (costs rho={details['cost']['rho']:.3g})" if "cost" in details else ""
     amount += f" until {details['until']}" if "until" in details else ""
+    if "counts" in details:
+        period = f"counts before {details['counts']['before']}"
+    elif "period" in details:
+        spans = unit_from_dict(details["unit"]).spans or Calendar("1d")
+        period = spans.told(Period.from_dict(details["period"]))
     who = "{user}@{host}".format(**details["who"]) if "who" in details else ""
     why = ", ".join(str(details[name]) for name in ("reason", "approver") if name in details)
     return [
         *(event.seq, event.at, event.account, event.kind, amount, details.get("mechanism", "")),
-        *(_period(details), event.charge_id or "", who, why),
+        *(period, event.charge_id or "", who, why),
     ]
 
 
-def _period(details: dict[str, Any]) -> str:
-    from discreet.privacy.spans import Calendar, Period
-    from discreet.privacy.unit import unit_from_dict
-
-    if "counts" in details:
-        return f"counts before {details['counts']['before']}"
-    if "period" not in details:
-        return ""
-    return (unit_from_dict(details["unit"]).spans or Calendar("1d")).told(Period.from_dict(details["period"]))
-
-
-@ledger.command()
-@_opened
-@_account
-@options.takes(option("--output -o", "Write to this file.", options.PATH))
+@_command(_OPENED, options.ACCOUNT, option("--output -o", "Write to this file.", options.PATH))
 def export(opened: Ledger, account: str | None, output: Path | None) -> None:
     """All events as JSON lines, with the releases that were published."""
     lines = opened.export(_known(opened, account))
     data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-    if output is None:
-        sys.stdout.buffer.write(data)
-    else:
-        with AtomicFile(output) as file:
-            file.write(data)
+    with nullcontext() if output is None else AtomicFile(output) as file:
+        (sys.stdout.buffer if file is None else file).write(data)
 
 
-@ledger.command()
-@_opened
-@_account
-@options.takes(option("--charge-id", options.CHARGE_ID, required=True))
-@place
+@_command(_OPENED, options.ACCOUNT, option("--charge-id", options.CHARGE_ID, required=True), PLACE)
 def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -> None:
     """Print a release that is stored, without its data.
 
@@ -207,8 +190,7 @@ def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -
     publish_stored(place, charge, payload, opened.path)
 
 
-@ledger.command()
-@_opened
+@_command(_OPENED)
 def verify(opened: Ledger) -> None:
     """Check everything in a ledger.
 
@@ -218,9 +200,7 @@ def verify(opened: Ledger) -> None:
     print(f"verified {numbered(opened.verify(), 'event')}: nothing was altered, and the totals are right")
 
 
-@ledger.command()
-@_opened
-@options.takes(option("--output -o", "File to create.", options.PATH, required=True))
+@_command(_OPENED, option("--output -o", "File to create.", options.PATH, required=True))
 def backup(opened: Ledger, output: Path) -> None:
     """Copy a ledger to a new file.
 
@@ -230,9 +210,8 @@ def backup(opened: Ledger, output: Path) -> None:
     note(f"copied {numbered(opened.backup(output), 'event')} to {output}")
 
 
-@ledger.command()
-@_opened
-@options.takes(
+@_command(
+    _OPENED,
     option("--may-charge", "Database role that may charge but not grant; repeat it for several.", multiple=True),
     option("--may-read", "Database role that may read; repeat it for several.", multiple=True),
 )
@@ -246,10 +225,9 @@ def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...
     note(f"{opened!r} is there")
 
 
-@ledger.command()
-@_opened
-@_one_account
-@options.takes(
+@_command(
+    _OPENED,
+    _ONE_ACCOUNT,
     option("--to", "Ledger to move it to: a file, or postgresql://...", options.LEDGER_PLACE, required=True),
 )
 def move(opened: Ledger, account: str, to: Path | str) -> None:

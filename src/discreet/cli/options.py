@@ -1,33 +1,34 @@
 """The options that commands share: each is defined here once, and those that belong together become one argument.
 
-    @click.command()
-    @options.files(help="Files to count the rows of, instead of --length.")
-    @options.reading()
-    @options.budget
-    @options.quiet
-    def plan(files, source, budget): ...
-
-A command adds the options that it alone has with `option`.
+@options.command(
+    options.files("Files to count the rows of, instead of --length."),
+    options.reading(),
+    options.BUDGET,
+    option("--length", "Approximate number of rows.", int),
+    options.QUIET,
+)
+def plan(files, source, budget, length): ...
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.output import batches, be_quiet, note, note_left_out, remark
+from discreet.cli import output
+from discreet.cli.output import batches, note, note_left_out, remark
 from discreet.errors import ParameterError, nearest
-from discreet.questions.words import words_of
+from discreet.questions.words import SAID
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.engines.sql import Query
     from discreet.events.files import FileRows
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import Account
@@ -35,41 +36,33 @@ if TYPE_CHECKING:
 
 LOCK_WAIT_SECONDS = 60.0  # for a state that another command is changing; it takes as long as that reads
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 class _PathLater(click.Path):
-    """A path of `pathlib`, which takes longer to load than most commands need for a file: when there is one."""
+    """A path of `pathlib`, which takes longer to load than most commands need for a file: when there is one.
 
-    def coerce_path_result(self, value: Any) -> Path:
+    With `urls` also the URL of a file in a store, with `servers` the address of a server, as it is.
+    """
+
+    def __init__(self, *, urls: bool = False, servers: bool = False) -> None:
+        super().__init__()
+        self._urls, self._servers = urls, servers
+
+    def coerce_path_result(self, value: Any) -> Any:
+        if self._servers and "://" in str(value):
+            return value
+        if self._urls:
+            from discreet.events.inputs import DATABASE, scheme_of
+
+            if scheme_of(str(value)) not in (None, DATABASE):
+                from discreet.events.stores import Url
+
+                return Url(value)
         from pathlib import Path
 
         return Path(value)
 
 
-class _PathOrUrl(_PathLater):
-    """The same, or the URL of a file in a store."""
-
-    def coerce_path_result(self, value: Any) -> Any:
-        from discreet.events.inputs import scheme_of
-
-        if scheme_of(str(value)) is None:
-            return super().coerce_path_result(value)
-        from discreet.events.stores import Url
-
-        return Url(value)
-
-
-class _LedgerPlace(_PathLater):
-    """A file, or the address of a server."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if isinstance(value, str) and "://" in value else super().convert(value, param, ctx)
-
-
-PATH = _PathLater()
-PATH_OR_URL = _PathOrUrl()
-LEDGER_PLACE = _LedgerPlace()
+PATH, PATH_OR_URL, LEDGER_PLACE = _PathLater(), _PathLater(urls=True), _PathLater(servers=True)
 
 
 def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:
@@ -95,7 +88,7 @@ def of_word(each: Word) -> list[click.Option]:
             for name, value, help in flags
         ]
     default = each.default if each.default is None or isinstance(each.default, tuple) else (each.default,)
-    option = click.Option(
+    made = click.Option(
         names,
         help=each.help,
         default=default,
@@ -105,22 +98,7 @@ def of_word(each: Word) -> list[click.Option]:
         metavar=kind.shown,
         multiple=True,  # also of words that are said once: click would take the last of several
     )
-    return [option]
-
-
-def said(question: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The words of a class of questions that were said, by the values of their options."""
-    words = {}
-    for each in words_of(question):
-        values = given.get(each.name, ())
-        if isinstance(values, tuple) and not each.kind.several:
-            if len(values) > 1:
-                option = each.option or each.name.replace("_", "-")
-                raise ParameterError(f"--{option} was given more than once; this command takes one")
-            values = values[0] if values else None
-        if values is not None and values != ():
-            words[each.name] = values
-    return words
+    return [made]
 
 
 def choice(*values: str) -> click.Choice[str]:
@@ -156,18 +134,8 @@ _SECTIONS = {
     "Question": (),  # and all that have no other place
     "Privacy": ("epsilon", "delta", "rho", "ledger", "account", "charge_id", "period", "from", "until"),
     "Input": (
-        "input_format",
-        "encoding",
-        "delimiter",
-        "quote",
-        "header",
-        "nulls",
-        "bad_rows",
-        "max_bad",
-        "endpoint",
-        "sql",
-        "lookup",
-        "on",
+        *("input_format", "encoding", "delimiter", "quote", "header", "nulls", "bad_rows", "max_bad"),
+        *("endpoint", "sql", "lookup", "on"),
     ),
     "Output": ("output", "format", "plot", "explain", "confidence", "quiet", "help", "help_all"),
 }
@@ -218,33 +186,34 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 HELP_ALL = flag("--help-all", "Show all options and exit.", is_eager=True, expose_value=False, callback=_show_all)
 
 
-def takes(*parameters: click.Parameter) -> Decorator:
-    """Give a command these options, each as an argument."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        known = getattr(function, "__click_params__", [])
-        function.__click_params__ = [*known, *reversed(parameters)]  # type: ignore[attr-defined]
-        return function
-
-    return decorate
-
-
-class gathers:  # noqa: N801 (a decorator)
-    """Give a command these options, all of them as one argument: what `make` makes of them."""
+class Gathered:
+    """Options that become one argument of a command: what `make` makes of them."""
 
     def __init__(self, name: str, make: Callable[..., Any], *parameters: click.Parameter) -> None:
-        self._name, self._make, self.parameters = name, make, parameters
+        self.name, self.make, self.parameters = name, make, parameters
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+
+def command(
+    *parts: click.Parameter | Gathered, name: str | None = None, group: click.Group | None = None, **how: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function, with these options in their order; `how` is for click."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def run(**values: Any) -> Any:
-            return function(**{self._name: self.of(values)}, **values)
+            output.quiet = values.pop("quiet", False)
+            for part in parts:
+                if isinstance(part, Gathered):
+                    own = {str(each.name): values.pop(str(each.name)) for each in part.parameters}
+                    values[part.name] = part.make(**own)
+            return function(**values)
 
-        return takes(*self.parameters)(run)
+        every = [one for each in parts for one in (each.parameters if isinstance(each, Gathered) else [each])]
+        run.__click_params__ = every[::-1]  # type: ignore[attr-defined]
+        made: click.Command = (click if group is None else group).command(name, **how)(run)
+        return made
 
-    def of(self, values: dict[str, Any]) -> Any:
-        """The argument. The values of its options are taken out of all that were given."""
-        return self._make(**{str(each.name): values.pop(str(each.name)) for each in self.parameters})
+    return decorate
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------
@@ -256,26 +225,33 @@ class Source:
 
     columns: tuple[str, ...]
     nulls: str
-    bad_rows: str
-    where: Query | None
-    how: Mapping[str, Any]  # the arguments of `questions.data.read`
+    where: Any
+    input_format: str | None
+    header: bool
+    delimiter: str | None
+    quote: str | None
+    encoding: str | None
+    bad_rows: str = "error"
 
-    @property
-    def column(self) -> str | None:
-        """The column of the items, for commands that know one."""
-        if len(self.columns) > 1:
-            raise ParameterError(
-                "--column was given more than once; this command takes one (`discreet top` takes several)"
-            )
-        return self.columns[0] if self.columns else None
+    def __post_init__(self) -> None:
+        if self.where is not None:
+            from discreet.engines.plain_where import where
+
+            object.__setattr__(self, "where", where(self.where))
 
     def open(self, files: tuple[str, ...], joint: bool = False) -> FileRows:
         """The rows of files; where items may be `joint`, of several columns or of any type."""
-        from discreet.questions.data import read
+        from discreet.questions.answer import read
 
-        columns = self.columns or None if joint else self.column
+        if len(self.columns) > 1 and not joint:
+            raise ParameterError(
+                "--column was given more than once; this command takes one (`discreet top` takes several)"
+            )
+        columns: Any = self.columns if joint else next(iter(self.columns), None)
+        cells = {"header": self.header, "delimiter": self.delimiter, "quote": self.quote}
         rules = {"where": self.where, "nulls": self.nulls, "bad_rows": self.bad_rows, "plain": not joint}
-        return read(*files, **self.how).events.rows(columns, **rules)  # type: ignore[return-value]
+        data = read(*files, format=self.input_format, encoding=self.encoding, **cells)  # type: ignore[arg-type]
+        return data.events.rows(columns or None, **rules)  # type: ignore[return-value]
 
     def batches(self, files: tuple[str, ...], peek: bool) -> tuple[FileRows, Iterator[Any]]:
         """The rows of files, and their batches.
@@ -291,7 +267,7 @@ class Source:
 
         `peek` as for `batches`.
         """
-        from discreet.events.literals import as_written
+        from discreet.events.universe import as_written
 
         stream, read = self.batches(files, peek)
 
@@ -308,7 +284,7 @@ class Source:
 
     def tuples(self, files: tuple[str, ...], universes: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Rows with a value of each universe, of as many columns; None where there is none."""
-        from discreet.events.literals import columns_written
+        from discreet.events.universe import columns_written
 
         if len(self.columns) != len(universes):
             raise ParameterError(
@@ -320,14 +296,12 @@ class Source:
         ]
 
 
-FILES = Argument("files", "Files or patterns; '-' is standard input.", nargs=-1, metavar="FILE...")
-
-
-def files(help: str) -> Decorator:
+def files(help: str, metavar: str = "[FILE...]") -> Argument:
     """The files that a command reads, if there are any."""
-    return takes(Argument("files", help, nargs=-1, metavar="[FILE...]"))
+    return Argument("files", help, nargs=-1, metavar=metavar)
 
 
+FILES = files("Files or patterns; '-' is standard input.", "FILE...")
 ENDS = (
     option("--from", "First day to publish, if there are several.", metavar="DAY"),
     option("--until", "Last day to publish.", metavar="DAY"),
@@ -335,14 +309,16 @@ ENDS = (
 
 
 COLUMNS = option("--column columns", "Column of the items; by default the only one.", multiple=True)
-USER = option("--user", "Column that says whose row it is. Hides whole people.", metavar="NAME")
+USER = option("--user", SAID["user"], metavar="NAME")
 INPUT_FORMAT = option(
     "--input-format",
     "Format: csv, tsv, jsonl, text, combined, common (web server logs), parquet, arrow or baskets; by default "
     "found from the file. Live input cannot be parquet or arrow.",
 )
 DELIMITER = option("--delimiter", "csv and tsv: separator of cells: one character, 'tab' or 'space'.")
-CELLS = (
+ENCODING = option("--encoding", "Text encoding: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME")
+WRITTEN = (  # how what is read is written
+    INPUT_FORMAT,
     flag(
         "--no-header header",
         "csv and tsv: read a file without a header line; columns are then called 1, 2, 3, ...",
@@ -351,88 +327,39 @@ CELLS = (
     ),
     DELIMITER,
     option("--quote", "csv and tsv: quote around cells: one character, or 'none'; a double quote by default."),
+    ENCODING,
 )
-ENCODING = option("--encoding", "Text encoding: latin-1, cp1252, utf-16, ...; UTF-8 by default.", metavar="NAME")
+READING = {
+    "format": INPUT_FORMAT,
+    **{str(each.name): each for each in WRITTEN[1:]},
+    "endpoint": option("--endpoint", "URL of the object store, if it is not the provider's own.", metavar="URL"),
+    "sql": option(
+        "--sql", "Read the result of this SQL query; each result row must come from one input row.", metavar="SQL"
+    ),
+    "rows_of_the_result_are_the_events": flag(
+        "--rows-of-the-result-are-the-events",
+        "With --sql: allow joins and aggregates. The guarantee is then about rows of the result, and says so.",
+    ),
+}
+"""How the files of a question are read, by the arguments of `questions.answer.read`."""
 
-
-WHERE = option("--where", 'Use only rows where this is true, in SQL: "status = 404".')
-
-
-WHOLE = flag(
-    "--rows-of-the-result-are-the-events",
-    "With --sql: allow joins and aggregates. The guarantee is then about rows of the result, and says so.",
-)
-
-
-ENDPOINT = option("--endpoint", "URL of the object store, if it is not the provider's own.", metavar="URL")
-SQL = option("--sql", "Read the result of this SQL query; each result row must come from one input row.", metavar="SQL")
-READING = {"format": INPUT_FORMAT, **{str(each.name): each for each in (*CELLS, ENCODING, ENDPOINT, SQL, WHOLE)}}
-"""How the files of a question are read, by the arguments of `questions.data.read`."""
-
-SELDOM = frozenset(
-    {
-        "rho",
-        "nulls",
-        "quote",
-        "endpoint",
-        "sql",
-        "rows_of_the_result_are_the_events",
-        "confidence",
-        "from",
-        "until",
-        "triples",
-    }
-)
+SELDOM = frozenset({"rho", "nulls", "quote", "endpoint", "sql", "rows_of_the_result_are_the_events"}) | {
+    *("confidence", "from", "until", "triples")
+}
 """Options that only --help-all shows."""
 
 
-BAD_ROWS = option(
-    "--bad-rows",
-    "What to do with rows that cannot be read: skip them, or stop.",
-    choice("skip", "error"),
-    default="skip",
-)
-
-
 def universe(what: str, more: str = "") -> click.Option:
-    """The items that may occur, as `discreet.events.literals.universe_written` reads them."""
+    """The items that may occur, as `discreet.events.universe.universe_written` reads them."""
     return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item per line{more}.")
 
 
-def reading(nulls: str = "error", every_row: bool = False) -> Decorator:
+def reading(nulls: str = "error", every_row: bool = False) -> Gathered:
     """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
-
-    def make(
-        columns: tuple[str, ...],
-        nulls: str,
-        where: str | None,
-        input_format: str | None,
-        bad_rows: str = "error",
-        **how: Any,
-    ) -> Source:
-        condition = None
-        if where is not None:
-            from discreet.engines import sql
-
-            condition = sql.where(where)
-        return Source(columns, nulls, bad_rows, condition, {"format": input_format, **how})
-
-    return gathers(
-        "source",
-        make,
-        COLUMNS,
-        option(
-            "--nulls",
-            "What to do with rows that lack a value: stop, or skip them.",
-            choice("error", "skip"),
-            default=nulls,
-        ),
-        *([] if every_row else [BAD_ROWS]),
-        INPUT_FORMAT,
-        *CELLS,
-        ENCODING,
-        WHERE,
-    )
+    rules = [option("--nulls", SAID["nulls"], choice("error", "skip"), default=nulls)]
+    if not every_row:
+        rules.append(option("--bad-rows", SAID["bad_rows"], choice("skip", "error"), default="skip"))
+    return Gathered("source", Source, COLUMNS, *rules, *WRITTEN, option("--where", SAID["where"]))
 
 
 # ---- what it costs ---------------------------------------------------------------------------------------------------
@@ -458,7 +385,7 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
     return budget
 
 
-budget = gathers(
+BUDGET = Gathered(
     "budget",
     budget_of,
     option("--epsilon", "Privacy budget: smaller is stronger, 1 is a common limit.", float),
@@ -468,59 +395,51 @@ budget = gathers(
 
 
 class Paying:
-    """Who pays: here nobody. `ledger` and `given_id` are as they were given."""
+    """Who pays, as the options say: an account of a ledger, which is opened when it is asked for, or nobody.
 
-    ledger: Path | str | None = None
-    given_id: str | None = None
-    payer: Account | None = None
-    charge_id: str | None = None
+    Attributes:
+        ledger: As it was given.
+        given_id: The name of the charge, as it was given.
+    """
 
-
-class _ByAccount(Paying):
-    """An account of a ledger pays, which is opened when it is asked for."""
-
-    def __init__(self, ledger: Path | str, account: str, charge_id: str | None) -> None:
+    def __init__(
+        self, ledger: Path | str | None = None, account: str | None = None, charge_id: str | None = None
+    ) -> None:
+        if (ledger is None) != (account is None):
+            raise ParameterError("--ledger and --account must be given together")
+        if ledger is None and charge_id is not None:
+            raise ParameterError("--charge-id needs --ledger and --account")
         self.ledger, self._account, self.given_id = ledger, account, charge_id
+        if ledger is None:
+            self.payer = self.charge_id = None
 
     @functools.cached_property
-    def payer(self) -> Account:  # type: ignore[override]
+    def payer(self) -> Account | None:
         """The account."""
         from discreet.privacy.ledger import Ledger, one_connection
 
         assert self.ledger is not None
+        assert self._account is not None
         click.get_current_context().with_resource(one_connection())  # until the command has ended
         return Ledger(self.ledger).account(self._account)
 
     @functools.cached_property
-    def charge_id(self) -> str:  # type: ignore[override]
+    def charge_id(self) -> str | None:
         """The name of the charge: the one that was given, or a new one."""
-        from discreet.privacy.ledger import new_charge_id
+        return self.given_id or str(uuid.uuid4())
 
-        return self.given_id or new_charge_id()
-
-
-def paying_of(ledger: Path | str | None, account: str | None, charge_id: str | None = None) -> Paying:
-    """Who pays, as the options say."""
-    if (ledger is None) != (account is None):
-        raise ParameterError("--ledger and --account must be given together")
-    if ledger is None and charge_id is not None:
-        raise ParameterError("--charge-id needs --ledger and --account")
-    return Paying() if ledger is None or account is None else _ByAccount(ledger, account, charge_id)
-
-
-def tell_payment(paying: Paying, how: str, budget: Budget) -> None:
-    """Tell the operator what was charged."""
-    if paying.payer is not None:
-        remark(f"{how} {paying.payer.name!r}: {budget} (charge id {paying.charge_id})")
+    def tell(self, how: str, budget: Budget) -> None:
+        """Tell the operator what was charged."""
+        if self.payer is not None:
+            remark(f"{how} {self.payer.name!r}: {budget} (charge id {self.charge_id})")
 
 
 ACCOUNT = option("--account", "Account to charge: one per set of people, not per file.")
 CHARGE_ID = "Name of the charge; repeating it returns the same release for free (`pan`: an error)."
 LEDGER = option("--ledger", "Ledger to charge: a file, or postgresql://...", LEDGER_PLACE)
-
-paying = gathers("paying", paying_of, LEDGER, ACCOUNT)  # the account that pays
-paying_by_name = gathers(  # where a release can be had again by the name of its charge
-    "paying", paying_of, LEDGER, ACCOUNT, option("--charge-id", CHARGE_ID)
+PAYING = Gathered("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
+PAYING_BY_NAME = Gathered(  # where a release can be had again by the name of its charge
+    "paying", Paying, LEDGER, ACCOUNT, option("--charge-id", CHARGE_ID)
 )
 
 
@@ -532,19 +451,10 @@ def confidence(help: str) -> click.Option:
     return option("--confidence", help, float, default=0.95)
 
 
-def text_format(what: str = "it") -> Decorator:
+def text_format(what: str = "it") -> Gathered:
     """How a report is printed, as `as_json`."""
-    return gathers(
-        "as_json",
-        lambda format: format == "json",
-        option("--format", f"How to print {what}.", choice("table", "json"), default="table"),
-    )
+    kinds = option("--format", f"How to print {what}.", choice("table", "json"), default="table")
+    return Gathered("as_json", lambda format: format == "json", kinds)
 
 
-QUIET = flag(
-    "--quiet -q",
-    "Print no progress and no remarks.",
-    expose_value=False,
-    callback=lambda ctx, param, value: be_quiet(value),
-)
-quiet = takes(QUIET)
+QUIET = flag("--quiet -q", "Print no progress and no remarks.")

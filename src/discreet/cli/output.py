@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from discreet.errors import ParameterError
 from discreet.privacy.checks import numbered
 from discreet.storage import write_error
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from discreet.events.assembly import Rows
-    from discreet.events.stores import Url
 
-T = TypeVar("T")
-
-_quiet = False
-
-
-def be_quiet(wanted: bool) -> None:
-    """What --quiet says: no progress and no remarks, until the next command."""
-    global _quiet
-    _quiet = wanted
+quiet = False
+"""What --quiet of the command says: no progress and no remarks."""
 
 
 def progress_is_shown() -> bool:
     """Whether an operator at a terminal wants to see it."""
-    return not _quiet and sys.stderr.isatty()
+    return not quiet and sys.stderr.isatty()
 
 
 def note(message: str) -> None:
@@ -42,7 +31,7 @@ def note(message: str) -> None:
 
 def remark(message: str) -> None:
     """Tell the operator, unless they want quiet."""
-    if not _quiet:
+    if not quiet:
         note(message)
 
 
@@ -56,27 +45,19 @@ def note_left_out(rows: int, first: str | None = None) -> None:
 
 def batches(rows: Rows, tell: bool = True) -> Iterator[Any]:
     """The batches of rows; on a terminal with progress. At the end, what was left out is told."""
-    over = watched(rows, tell)
+    stop = show_progress(rows) if progress_is_shown() else None
     yield from rows
-    over()
+    if stop is not None:
+        stop()
+    for told in rows.remarks if tell else ():
+        remark(told)
 
 
-def watched(rows: Rows, tell: bool = True) -> Callable[[], None]:
-    """Show progress on a terminal while rows are read. Call what it returns then: it tells what was left out.
+def show_progress(rows: Rows) -> Callable[[], None]:
+    """Show progress while rows are read, until what it returns is called.
 
     Rows, rows a second and the share of bytes read are NOT private: for the operator, who has the data.
     """
-    stop = _progress(rows) if progress_is_shown() else lambda: None
-
-    def over() -> None:
-        stop()
-        for told in rows.remarks if tell else ():
-            remark(told)
-
-    return over
-
-
-def _progress(rows: Rows) -> Callable[[], None]:
     import click
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -107,11 +88,15 @@ def table_width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
-    """A table on standard output; columns in `right` are aligned to the right."""
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = (), seldom: Sequence[str] = ()
+) -> None:
+    """A table on standard output; columns in `right` are on that side, those after them that are `seldom` may go."""
     from discreet.releases.formats import table_text
 
-    print(table_text(headings, rows, right, table_width()), end="")
+    shown = [at for at, name in enumerate(headings) if name not in seldom or any(row[at] for row in rows)]
+    cells = [[row[at] for at in shown] for row in rows]
+    print(table_text([headings[at] for at in shown], cells, right, table_width()), end="")
 
 
 def write_standard_output(data: bytes) -> None:
@@ -125,26 +110,6 @@ def write_standard_output(data: bytes) -> None:
     except OSError as error:
         drop_standard_output()
         raise write_error("standard output", error) from error
-
-
-def by_ending(path: Path | Url, known: Mapping[str, T], option: str) -> T:
-    """What a file is written as, by the ending of its name."""
-    ending = path.suffix.lower()
-    if ending not in known:
-        *others, last = (repr(name) for name in known if name)
-        raise ParameterError(f"{option} {str(path)!r} ends in {ending!r}; it can be {', '.join(others)} or {last}")
-    return known[ending]
-
-
-def refuse_same_file(option: str, path: Path | Url, others: Iterable[str | os.PathLike[str]]) -> None:
-    """A command must not overwrite what it reads."""
-    for other in others:
-        with suppress(OSError):
-            if path == other or (path.is_file() and os.path.samefile(path, other)):
-                raise ParameterError(
-                    f"{option} {str(path)!r} would overwrite a file that this command reads or "
-                    f"keeps; choose another name"
-                )
 
 
 def drop_standard_output() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet._version import __version__
-from discreet.cli import options, pan_product
-from discreet.cli.interrupts import uninterrupted
+from discreet.cli import options
 from discreet.cli.options import Paying, Source, flag, option
-from discreet.cli.output import table_width
-from discreet.errors import ParameterError
+from discreet.cli.output import remark, table_width
+from discreet.cli.process import uninterrupted
+from discreet.errors import DataError, ParameterError
+from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
-    from discreet.storage import StateFile
+    from discreet.published import InnerProductCounter
 
 
 @click.group(cls=options.Group, no_args_is_help=True)
@@ -43,6 +44,47 @@ def _items(source: Source, files: tuple[str, ...], peek: bool) -> Callable[[Any]
     return feed
 
 
+def _votes_and_vectors(
+    source: Source, files: tuple[str, ...], peek: bool, votes: tuple[str, ...]
+) -> Callable[[InnerProductCounter], None]:
+    """What feeds the counter: votes first, then vectors, which are in the files."""
+    from discreet.events.universe import vectors_written, votes_written
+
+    if votes and source.where is not None:
+        raise ParameterError("--where and --sql need rows of one kind; read votes and vectors with two commands")
+    if "-" in votes and "-" in files:
+        raise ParameterError("standard input can hold votes or vectors, not both; give the other as files")
+    read_votes, read_vectors = (_texts(source, names, peek) if names else () for names in (votes, files))
+
+    def feed(counter: InnerProductCounter) -> None:
+        for texts in read_votes:
+            places, bits = votes_written(texts, counter.length, source.bad_rows)
+            if places:
+                counter.vote(places, bits)
+        for texts in read_vectors:
+            counter.update(vectors_written(texts, counter.length, source.bad_rows))
+
+    return feed
+
+
+def _texts(source: Source, files: tuple[str, ...], peek: bool) -> Iterator[list[str]]:
+    """The rows of files, as text; what cannot be read at all is the empty text."""
+    stream, read = source.batches(files, peek)
+
+    def texts() -> Iterator[list[str]]:
+        for batch in read:
+            rows = batch.column("item").to_pylist()
+            if not all(isinstance(row, str) for row in rows):
+                raise DataError("votes and vectors must be text; the column has another type")
+            yield rows
+        if stream.bad_rows:
+            bad = numbered(stream.bad_rows, "row")
+            remark(f"counted {bad} that could not be read as zeros (not private: for your eyes alone)")
+            yield [""] * stream.bad_rows
+
+    return texts()
+
+
 @dataclass(frozen=True)
 class PanCommand:
     """An estimator on the command line."""
@@ -59,6 +101,14 @@ class PanCommand:
     read: tuple[str, ...] = ()  # options that say what else is read
     reads: Callable[..., Callable[[Any], None]] = _items  # from source, files, peek and these: what feeds the estimator
 
+
+_PRODUCT = """How many vectors have an odd product with a voted one.
+
+A row of FILE is a vector of 0s and 1s, written like 0110; a row of --votes is a vote for one of its places, written
+PLACE:BIT, like 3:1, from place 0. Votes come first: the first vectors fix what was voted. The state tells nothing
+about anyone beyond epsilon, however often it is looked at, and releases cost nothing more. How many rows there are,
+and for which place each votes, is public; a vector that cannot be read counts as zeros, and so does a bit.
+"""
 
 KINDS = (
     PanCommand("density", "Density", "The fraction of a universe that occurs."),
@@ -123,14 +173,24 @@ KINDS = (
     PanCommand(
         "inner-product",
         "InnerProductCounter",
-        pan_product.HELP,
-        pan_product.OPTIONS,
+        _PRODUCT,
+        (
+            option(
+                "--votes", "Votes to read before the vectors, PLACE:BIT in every row.", multiple=True, metavar="FILE"
+            ),
+            option("--length", "Length of the vectors.", int),
+            option(
+                "--epsilon",
+                "The budget: all looks at the state, and all releases. Smaller is stronger; 1 is common.",
+                float,
+            ),
+        ),
         needed=("length",),
         sampled=False,
         package="discreet.published",
         planned=False,
         read=("votes",),
-        reads=pan_product.votes_and_vectors,
+        reads=_votes_and_vectors,
     ),
 )
 
@@ -138,12 +198,12 @@ _SAMPLED = (
     options.universe("All elements that may occur", " (empty lines are left out)"),
     option("--sample-size", "Number of elements with an entry; 100,000 by default.", int),
 )
-_EPSILON = option(
-    "--epsilon",
-    "The whole budget: one look at the state, and all releases. Smaller is stronger; 1 is a common limit.",
-    float,
-)
 _PLANNED = (
+    option(
+        "--epsilon",
+        "The whole budget: one look at the state, and all releases. Smaller is stronger; 1 is a common limit.",
+        float,
+    ),
     option("--releases", "Number of releases that epsilon covers; 1 by default.", int),
     option("--announced-intrusions", "Number of announced intrusions that epsilon covers; 0 by default.", int),
 )
@@ -151,6 +211,7 @@ _EVERY = (
     option("--confidence", "Probability with which the interval holds; 0.95 by default.", float),
     option("--state", "File of the state: created, or continued. It is private itself.", options.PATH),
 )
+_RELEASE = flag("--release", "With --state: also publish an estimate.")
 _USE = (
     flag("--release", "With --state: also publish an estimate, from one of the planned releases."),
     flag("--announce-intrusion", "Say that somebody saw the state: it is randomised anew before anything is read."),
@@ -168,25 +229,28 @@ def _run(
     announce_intrusion: bool = False,
     **parameters: Any,
 ) -> None:
-    """Make or load the estimator, feed it, write the state, print the release."""
+    """Make or load the estimator, feed it, release if that is wanted, replace the state as a whole, print the release.
+
+    The old file is zeroed: two states of different times tell more than one.
+    """
+    from discreet.storage import locked
+
     also = {name: parameters.pop(name) for name in kind.read}
     asked = {name: value for name, value in parameters.items() if value is not None}
     if "universe" in asked:
-        from discreet.events.literals import universe_written
+        from discreet.events.universe import universe_written
 
         asked["universe"] = universe_written(asked["universe"], empty_lines=False)
     if state is None and release:
         raise ParameterError("--release needs --state; without a state the estimate is always printed")
     if state is None and not files:
         raise ParameterError("give files to read ('-' is standard input), or --state")
-
-    def work(kept: StateFile | None) -> None:
-        """Feed the estimator, release if that is wanted, replace the state as a whole, and print the release.
-
-        The old file is zeroed: two states of different times tell more than one.
-        """
+    publishes = release or state is None
+    with ExitStack() as locks:
+        # One use after the other: a second release from what the first one read would be drawn for nothing.
+        lock = None if state is None else locked(state, wait_seconds=options.LOCK_WAIT_SECONDS)
+        kept = None if lock is None else locks.enter_context(lock)
         data = kept.read() if kept is not None and kept.exists else None
-        publishes = release or kept is None
         if data is None:
             _check_start(kind, asked, publishes)
         question = {name: asked.pop(name) for name in kind.asked if publishes and data is not None and name in asked}
@@ -206,15 +270,6 @@ def _run(
                 kept.replace(estimator.to_bytes(), erase=True)
             if estimate is not None:
                 _show(kind, estimator, estimate, as_json)
-
-    if state is None:
-        return work(None)
-    from discreet.storage import locked
-
-    # One use after the other: a second release from what the first one read would be drawn for nothing.
-    with locked(state, wait_seconds=options.LOCK_WAIT_SECONDS) as kept:
-        work(kept)
-    return None
 
 
 def _check_start(kind: PanCommand, asked: dict[str, Any], publishes: bool) -> None:
@@ -249,14 +304,15 @@ def _estimator(
     budget = options.budget_of(asked["epsilon"])
     given = {name: value for name, value in asked.items() if name != "epsilon"}
     made = estimator(budget=budget, ledger=paying.payer, charge_id=paying.charge_id, **given)
-    options.tell_payment(paying, "charged to", budget)
+    paying.tell("charged to", budget)
     return made
 
 
 def _show(kind: PanCommand, estimator: Any, estimate: Any, as_json: bool) -> None:
     from discreet.releases.formats import describe_estimate, estimate_table
 
-    confidence, voted = estimator.options["confidence"], pan_product.voted(estimator)
+    confidence = estimator.options["confidence"]
+    voted = {"vector": "".join(map(str, estimator.vector))} if hasattr(estimator, "vector") else {}
     if as_json:
         told = {**describe_estimate(estimate, confidence), **voted, "version": __version__}
         print(json.dumps({"estimator": kind.estimator, **told}))
@@ -265,15 +321,19 @@ def _show(kind: PanCommand, estimator: Any, estimate: Any, as_json: bool) -> Non
         sys.stdout.writelines(f"The vector that was voted: {vector}\n" for vector in voted.values())
 
 
-def _add(kind: PanCommand) -> None:
-    run = options.text_format("the estimate")(options.quiet(partial(_run, kind)))
-    run = options.paying_by_name(run)
-    sampled, planned = _SAMPLED if kind.sampled else (), (_EPSILON, *_PLANNED) if kind.planned else ()
-    use = _USE if kind.planned else (pan_product.RELEASE,)
-    run = options.takes(*kind.own, *sampled, *planned, *_EVERY, *use)(run)
-    run = options.files(help="Files or patterns; '-' is standard input. None: the state alone.")(options.reading()(run))
-    pan.command(kind.command, help=kind.help)(run)
-
-
 for _kind in KINDS:
-    _add(_kind)
+    options.command(
+        options.files("Files or patterns; '-' is standard input. None: the state alone."),
+        options.reading(),
+        *_kind.own,
+        *(_SAMPLED if _kind.sampled else ()),
+        *(_PLANNED if _kind.planned else ()),
+        *_EVERY,
+        *(_USE if _kind.planned else (_RELEASE,)),
+        options.PAYING_BY_NAME,
+        options.text_format("the estimate"),
+        options.QUIET,
+        name=_kind.command,
+        group=pan,
+        help=_kind.help,
+    )(partial(_run, _kind))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import options
-from discreet.cli.interrupts import uninterrupted
 from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
 from discreet.cli.output import note, remark, table_width
+from discreet.cli.process import uninterrupted
 from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
@@ -30,8 +30,17 @@ def party() -> None:
     """
 
 
-@party.command("round")
-@options.takes(
+_command = partial(options.command, group=party)
+_LEVELS = flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges.")
+_ROUND = option(
+    "--round round_file",
+    "Public parameters of the round, as `discreet party round` wrote them.",
+    options.PATH,
+    required=True,
+)
+
+
+@_command(
     Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
     option("--round-id", "Name of the round; use a new one for every round.", required=True),
     option(
@@ -53,9 +62,10 @@ def party() -> None:
         "IndependentSketches, Separation, HadamardResponse, LocalHashing, Stream, ...",
         default="IndependentSketches",
     ),
-    flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges."),
+    _LEVELS,
     option("--branching", "With --levels: parts of an interval; 16 by default, 4 with several dimensions.", int),
     option("--option", "Parameter of the protocol, as NAME=VALUE; repeat it for several.", multiple=True),
+    name="round",
 )
 def make_round(
     output: Path,
@@ -73,7 +83,7 @@ def make_round(
 
     Every party and the aggregator need them.
     """
-    from discreet.events.literals import universe_written
+    from discreet.events.universe import universe_written
     from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
     from discreet.multiparty._base import known_protocol
 
@@ -114,20 +124,20 @@ def _option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-@party.command("plan")
-@options.takes(
+@_command(
     option("--parties", "Number of parties.", int, required=True),
     option("--total", "Approximate number of items of all parties together.", int),
     option("--steps", "For a stream, instead of --total: its length, or that of the window.", int),
     flag("--window", "With --steps: count the last steps only, for ever."),
-    flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges."),
+    _LEVELS,
     option("--branching", "With --levels: parts of an interval; 16 by default.", int),
     option("--epsilon", "What a party's messages may tell about one of its items.", float, required=True),
     option("--bytes-per-party", "Average length of a message, in bytes.", float, default=1000.0),
     option("--universe-size", "Number of different items that may occur.", int, default=2**20),
     option("--zipf", "How skewed the items are: exponent of a Zipf law.", float, default=1.2),
+    options.text_format(),
+    name="plan",
 )
-@options.text_format()
 def plan_round(levels: bool, branching: int | None, as_json: bool, **given: Any) -> None:
     """Compare the protocols before anything is sent.
 
@@ -143,41 +153,22 @@ def plan_round(levels: bool, branching: int | None, as_json: bool, **given: Any)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 
-def _protocol_of(round_file: Path) -> Protocol:
-    from discreet.multiparty.post import protocol_of
-
-    return protocol_of(round_file)
-
-
-_round = options.gathers(
-    "protocol",
-    _protocol_of,
-    option(
-        "--round round_file",
-        "Public parameters of the round, as `discreet party round` wrote them.",
-        options.PATH,
-        required=True,
-    ),
-)
-
-
-@party.command()
-@options.files(help="This party's items; '-' is standard input.")
-@_round
-@options.takes(
+@_command(
+    options.files("This party's items; '-' is standard input."),
+    _ROUND,
     option("--party number", "Public number of this party; by default a random one.", int),
     option("--output -o", "Write the message to this file.", options.PATH, required=True),
     option("--state", "For a stream: file of the party's state, created or continued. NOT private.", options.PATH),
     option("--until", "For a stream: no rows arrive up to this step.", int),
     flag("--resend", "For a stream: write the last message again, and nothing new."),
+    options.reading(every_row=True),
+    options.PAYING,
+    options.QUIET,
 )
-@options.reading(every_row=True)
-@options.paying
-@options.quiet
 def encode(
     files: tuple[str, ...],
     source: Source,
-    protocol: Protocol,
+    round_file: Path,
     number: int | None,
     output: Path,
     state: Path | None,
@@ -194,8 +185,9 @@ def encode(
 
     from discreet.multiparty import GridHierarchy
     from discreet.multiparty.block_stream import BlockStream
-    from discreet.multiparty.post import last_message, next_message
+    from discreet.multiparty.post import last_message, next_message, protocol_of
 
+    protocol = protocol_of(round_file)
     is_stream, payer = isinstance(protocol, BlockStream), paying.payer
     if not is_stream and (state is not None or until is not None or resend):
         raise ParameterError("--state, --until and --resend work with streams only")
@@ -242,39 +234,11 @@ def encode(
     remark(f"{len(message):,} bytes written to {str(output)!r}")
 
 
-_asked = options.gathers(
-    "asked",
-    dict,
-    option("--item", "Estimate this item (A,B with several dimensions); repeat it for several.", multiple=True),
-    option("--items", "Estimate all items of this file, one per line.", options.PATH),
-    option("--top", "List the K items with the largest estimates (bounded universes).", int),
-    option("--share", "With levels: list all items that make up at least this share.", float),
-    option("--quantile quantiles", "With levels: estimate this quantile; repeat it for several.", float, multiple=True),
-    option(
-        "--range ranges",
-        "With levels: count LOW:HIGH, both included (corners A,B:C,D); repeat it for several.",
-        multiple=True,
-    ),
-    option("--time", "For a stream: estimate at this step.", int),
-)
-_limits = options.gathers(
-    "limits",
-    lambda **given: {name: value for name, value in given.items() if value is not None},
-    option("--max-items", "Skip messages about more items than this.", int),
-    option("--max-reports", "Local protocols: skip messages with more reports than this; 1 by default.", int),
-    option(
-        "--minimum-reports",
-        "Show nothing before this many parties (local protocols: reports) have sent a message.",
-        int,
-    ),
-)
-
-
 def _questions(
     protocol: Protocol, item: tuple[str, ...], items: Path | None, ranges: tuple[str, ...], **more: Any
 ) -> Questions:
     """What is asked, with items as the universe of the round has them."""
-    from discreet.events.literals import item_written, lines_of
+    from discreet.events.universe import item_written, lines_of
     from discreet.multiparty.post import Questions
 
     bounds = [text.split(":", 1) for text in ranges]
@@ -287,35 +251,44 @@ def _questions(
     return asked
 
 
-@party.command()
-@options.takes(
+@_command(
     Argument("messages", "Message files, or directories of them.", nargs=-1, type=options.PATH, metavar="[MESSAGE...]"),
-)
-@_round
-@_asked
-@options.takes(option("--state", "File that keeps what was received; created or continued.", options.PATH))
-@_limits
-@options.takes(
+    _ROUND,
+    option("--item", "Estimate this item (A,B with several dimensions); repeat it for several.", multiple=True),
+    option("--items", "Estimate all items of this file, one per line.", options.PATH),
+    option("--top", "List the K items with the largest estimates (bounded universes).", int),
+    option("--share", "With levels: list all items that make up at least this share.", float),
+    option("--quantile quantiles", "With levels: estimate this quantile; repeat it for several.", float, multiple=True),
+    option(
+        "--range ranges",
+        "With levels: count LOW:HIGH, both included (corners A,B:C,D); repeat it for several.",
+        multiple=True,
+    ),
+    option("--time", "For a stream: estimate at this step.", int),
+    option("--state", "File that keeps what was received; created or continued.", options.PATH),
+    option("--max-items", "Skip messages about more items than this.", int),
+    option("--max-reports", "Local protocols: skip messages with more reports than this; 1 by default.", int),
+    option(
+        "--minimum-reports",
+        "Show nothing before this many parties (local protocols: reports) have sent a message.",
+        int,
+    ),
     flag("--consistent", "Adjust estimates so that none is negative and they add up to the total."),
     option("--liars", "Show how far this share of the parties could have moved each estimate.", float),
     options.confidence("Probability with which each interval holds."),
+    options.text_format("the estimates"),
+    options.QUIET,
 )
-@options.text_format("the estimates")
-@options.quiet
 def aggregate(
-    messages: tuple[Path, ...],
-    protocol: Protocol,
-    asked: dict[str, Any],
-    state: Path | None,
-    limits: dict[str, int],
-    confidence: float,
-    as_json: bool,
-    **more: Any,
+    messages: tuple[Path, ...], round_file: Path, state: Path | None, confidence: float, as_json: bool, **asked: Any
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
-    from discreet.multiparty.post import answers_text, hear
+    from discreet.multiparty.post import answers_text, hear, protocol_of
 
-    questions = _questions(protocol, **asked, **more)
+    limits = {name: asked.pop(name) for name in ("max_items", "max_reports", "minimum_reports")}
+    limits = {name: value for name, value in limits.items() if value is not None}
+    protocol = protocol_of(round_file)
+    questions = _questions(protocol, **asked)
     aggregator, heard = hear(
         protocol, messages, state, limits=limits, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
     )

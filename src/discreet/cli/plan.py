@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import click
-
 from discreet.cli import options
 from discreet.cli.options import Source, flag, option
 from discreet.cli.output import batches, note
@@ -16,11 +14,10 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
 
-@click.command()
-@options.files(help="Files to count the rows of, instead of --length.")
-@options.reading(nulls="skip")
-@options.budget
-@options.takes(
+@options.command(
+    options.files("Files to count the rows of, instead of --length."),
+    options.reading(nulls="skip"),
+    options.BUDGET,
     option("--length", "Approximate number of rows.", int),
     option("--capacity", "Number of counters; by default what `discreet top` takes.", int),
     option("--memory", "Memory for counters, such as 256MB, instead of --capacity."),
@@ -32,9 +29,9 @@ if TYPE_CHECKING:
     flag("--published", "Also show the mechanisms of the papers as published."),
     option("--max-items", "Hide people with up to this many items, instead of rows.", int),
     options.confidence("Probability with which the errors hold."),
+    options.text_format(),
+    options.QUIET,
 )
-@options.text_format()
-@options.quiet
 def plan(
     files: tuple[str, ...],
     source: Source,

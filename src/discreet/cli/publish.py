@@ -1,34 +1,39 @@
-"""From the options of a release to the release in its place: paid for, written, drawn, explained."""
+"""The commands that ask a question of files (`top`, `count`, `distinct`, ...), and the way of a release to its place.
+
+A command is made from the words of its question. What is added here is the same for all of them: which files, how they
+are read, what it costs, who pays, where the answer goes.
+"""
 
 from __future__ import annotations
 
-import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from discreet.cli import options
-from discreet.cli.interrupts import uninterrupted
-from discreet.cli.output import (
-    by_ending,
-    refuse_same_file,
-    remark,
-    table_width,
-    write_standard_output,
-)
+from discreet.cli.options import Paying
+from discreet.cli.output import progress_is_shown, remark, show_progress, table_width, write_standard_output
+from discreet.cli.process import uninterrupted
 from discreet.errors import DiscreetError, ParameterError, TryAgainError
+from discreet.questions import kind_of
+from discreet.questions.words import from_text, words_of
 from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet.cli.options import Paying
     from discreet.events.stores import StoredFile, Url
     from discreet.privacy.budget import Budget
     from discreet.privacy.ledger import LedgerEvent
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
+    from discreet.questions.question import Question
+    from discreet.releases.release import Release
 
 _ENDINGS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table", "": "table"}
 _PAYMENTS = {
@@ -39,9 +44,12 @@ _PAYMENTS = {
 }
 
 
+# ---- where a release goes --------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where a release goes, and how it is written there."""
+    """Where a release goes, and how it is written there; without a format, as the output's name says."""
 
     confidence: float
     format: str | None
@@ -49,20 +57,6 @@ class Place:
     plot: Path | Url | None = None
     explain: bool = False
     endings: Mapping[str, str] = field(default_factory=lambda: _ENDINGS)
-
-    @property
-    def written_as(self) -> str:
-        """The format: as asked for, or as the output's name says."""
-        format = self.format
-        if format is None:
-            format = by_ending(self.output, self.endings, "--output") if self.output is not None else "table"
-        if format == "parquet" and self.output is None and sys.stdout.isatty():
-            raise ParameterError("Parquet cannot be printed; give --output")
-        return format
-
-    def with_confidence(self, confidence: float) -> Place:
-        """The same, for an answer whose intervals were made with this confidence."""
-        return replace(self, confidence=confidence)
 
     def at(self, endpoint: str) -> Place:
         """The same in a store at this endpoint."""
@@ -74,26 +68,6 @@ class Place:
             if isinstance(url, Url)
         }
         return replace(self, **moved)  # type: ignore[arg-type]
-
-    def refuse_pictures(self) -> None:
-        """Refuse what lists have, and numbers have not."""
-        if self.written_as == "parquet" or self.plot is not None:
-            raise ParameterError(
-                "--format parquet and --plot need a list of items or groups (--by, --every). Write a number, "
-                "quantiles or a report as a table, '.json' or '.csv'"
-            )
-
-    def check(self, kept: Callable[[], Iterable[str | Path | None]]) -> None:
-        """Before anything is read: a probability, and nothing overwritten that the command reads or keeps."""
-        from discreet.privacy.checks import probability
-
-        probability("confidence", self.confidence)
-        if self.output is None and self.plot is None:
-            return
-        others = [other for other in kept() if other is not None]
-        for name, path, beside in (("--output", self.output, self.plot), ("--plot", self.plot, None)):
-            if path is not None:
-                refuse_same_file(name, path, [*others, *([beside] if beside is not None else [])])
 
 
 EXPLAIN = options.flag("--explain", "Also explain what the release promises.")
@@ -107,89 +81,66 @@ _WRITTEN = (
     options.option("--plot", "Also draw a picture to this file: .png, .svg or .pdf.", options.PATH_OR_URL),
     EXPLAIN,
 )
-place = options.gathers(
+PLACE = options.Gathered(
     "place", Place, options.confidence("Probability with which all intervals hold together."), *_WRITTEN
 )
-answer_place = options.gathers(  # of one number, or of a few; their confidence is a word of the question
-    "place", functools.partial(Place, 0.95), *_WRITTEN
+_ANSWER_PLACE = options.Gathered(  # of one number, or of a few; their confidence is a word of the question
+    "place", partial(Place, 0.95), *_WRITTEN
 )
 
 
 def publish(
-    place: Place,
-    paying: Paying,
-    budget: Budget,
-    draw: Callable[[Callable[[], None]], Any],
-    remarks: Callable[[Any], list[str]] = lambda answer: [],
-) -> None:
-    """Draw a release and write it to its place.
-
-    Args:
-        place: Where it goes. That it can be written there is tried before anything is read.
-        paying: Who pays.
-        budget: What it costs.
-        draw: Reads, charges and draws: a function of a function to be called when all is read. From then on nothing
-            is interrupted.
-        remarks: What a reader should know beside the guarantee and what the release says itself.
-    """
-    from discreet.releases.formats import formats_of
-
-    format, charge_id = place.written_as, paying.charge_id
-    # What must not be interrupted goes on until the temporary files are gone.
-    with ExitStack() as protected, ExitStack() as cleanup:
-        target: Any = cleanup.enter_context(_file_at(place.output)) if place.output is not None else None
-        picture: Any = cleanup.enter_context(_picture(place.plot)) if place.plot is not None else None
-
-        def reading_is_over() -> None:
-            """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
-            if charge_id is not None:  # said before the charge is made, for a command that is killed
-                remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
-            protected.enter_context(uninterrupted(last=True))
-
-        release = draw(reading_is_over)
-        if charge_id is not None:
-            options.tell_payment(paying, _PAYMENTS[release.payment], budget)
-        with nullcontext() if charge_id is None else _kept_for_later(charge_id):
-            is_text = format == "table" and target is None  # people read it on standard output
-            written = formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
-            notes = getattr(release, "notes", ())
-            told = [*(notes() if callable(notes) else notes), *remarks(release)]
-            _write(written, target, told, is_text)
-            if picture is not None:
-                drawing, kind = release.plot(confidence=place.confidence), picture.path.suffix.lower()[1:]
-                picture.fill(lambda file: drawing.savefig(file, dpi=150, format=kind))
-            if place.explain:
-                _explain(release, is_text)
-
-
-def publish_answer(
     question: Any,
     data: Data,
     budget: Budget,
     place: Place,
     paying: Paying,
+    kept: Iterable[Any] = (),
     remarks: Callable[[Any, Any], list[str]] = lambda release, question: [],
 ) -> None:
-    """Ask a question of data, and publish the answer; `remarks` are about the answer and the question."""
+    """Ask a question of data, and write the answer to its place.
+
+    Args:
+        question: What is asked.
+        data: Of what.
+        budget: What it costs.
+        place: Where it goes. That it can be written there is tried before anything is read.
+        paying: Who pays.
+        kept: What must not be overwritten, beside the data and the ledger.
+        remarks: What a reader should know beside the guarantee and what the release says itself, of the answer and the
+            question.
+    """
     from discreet.questions.answer import answer, charge_id_of
     from discreet.releases.payment import Payer
 
+    kind = "report" if question.name == "report" else "list" if question.only_shown or question.grouped_by else "number"
     if paying.ledger is not None and paying.given_id is None:
         paying.given_id = charge_id_of(question, data, budget)
+    # What must not be interrupted goes on until the temporary files are gone.
+    with ExitStack() as protected, ExitStack() as cleanup:
+        target = _opened(place, kind, lambda: [*data.kept(), paying.ledger, *kept], cleanup)
+        charge_id = paying.charge_id
 
-    def draw(reading_is_over: Callable[[], None]) -> Any:
+        def reading_is_over() -> None:
+            """What follows is charged, and must not be lost to a Ctrl-C; by the id it can be had again in any case."""
+            for told in (told for rows in data.read_rows[:1] for told in rows.remarks):  # others read the same
+                remark(told)
+            if charge_id is not None:  # said before the charge is made, for a command that is killed
+                remark(f"charge id {charge_id}: with --charge-id {charge_id} the same command gives the same release")
+            protected.enter_context(uninterrupted(last=True))
+
         data.when_read.append(reading_is_over)
-        return answer(question, data, budget, Payer(paying.payer, paying.charge_id))
-
-    publish(place, paying, budget, draw, lambda release: [*remarks(release, question), *data.remarks])
+        release = answer(question, data, budget, Payer(paying.payer, charge_id))
+        if charge_id is not None:
+            paying.tell(_PAYMENTS[release.payment], budget)
+        with nullcontext() if charge_id is None else _kept_for_later(charge_id):
+            _write(release, place, *target, [*remarks(release, question), *data.remarks])
 
 
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path | None) -> None:
     """Publish what a ledger stores, whatever was asked for: a release, a count, quantiles or a report."""
-    from discreet.privacy.budget import Budget
-    from discreet.releases.payment import answer_of, kind_of_answer, with_payment
+    from discreet.releases.payment import answer_of, changed, kind_of_answer
 
-    place.check(lambda: [ledger])
     kind = kind_of_answer(payload)
     if kind not in ("histogram", "estimate", "quantiles", "groups", "report"):
         raise ParameterError(
@@ -197,35 +148,73 @@ def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Pa
             "what it published with `discreet ledger export`"
         )
     if kind == "estimate":  # its interval was made with the confidence that was asked for
-        place = place.with_confidence(charge.details.get("question", {}).get("confidence", place.confidence))
-    if kind not in ("histogram", "groups"):
-        place.refuse_pictures()
-    if kind == "report" and place.written_as == "csv" and place.output is None:
-        raise ParameterError("CSV writes one file per question; give --output")
-    answer = with_payment(answer_of(payload), "replayed")
-    publish(place, options.Paying(), Budget.from_dict(charge.details["budget"]), lambda _: answer)
+        asked = charge.details.get("question", {})
+        place = replace(place, confidence=asked.get("confidence", place.confidence))
+    kind = "list" if kind in ("histogram", "groups") else "report" if kind == "report" else "number"
+    with ExitStack() as cleanup:
+        target = _opened(place, kind, lambda: [ledger], cleanup)
+        _write(changed(answer_of(payload), payment="replayed"), place, *target, [])
 
 
-def _write(written: Any, target: AtomicFile | StoredFile | None, remarks: list[str], is_text: bool) -> None:
-    from discreet.releases.formats import paragraph
+def _opened(place: Place, kind: str, kept: Callable[[], Iterable[Any]], cleanup: ExitStack) -> tuple[str, Any, Any]:
+    """(the format, the file, that of the picture) of a list, a number or a report, before anything is read."""
+    from discreet.privacy.checks import probability
 
-    if isinstance(written, Mapping):  # a file for each of several, beside the one that was named
-        assert target is not None
-        for name, text in written.items():
-            with _file_at(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:
-                file.write(text.encode())
-                remark(f"wrote {file.path!s}")
-        return
-    if is_text:
-        written = "".join([str(written), *(paragraph(text) + "\n" for text in remarks)])
-    data = written.encode() if isinstance(written, str) else written
-    if target is not None:
-        target.write(data)
-    else:
-        write_standard_output(data)
-    if not is_text:
-        for text in remarks:
-            remark(text)
+    probability("confidence", place.confidence)
+    format = place.format or ("table" if place.output is None else _by_ending(place.output, place.endings, "--output"))
+    if format == "parquet" and place.output is None and sys.stdout.isatty():
+        raise ParameterError("Parquet cannot be printed; give --output")
+    if kind != "list" and (format == "parquet" or place.plot is not None):
+        raise ParameterError(
+            "--format parquet and --plot need a list of items or groups (--by, --every). Write a number, "
+            "quantiles or a report as a table, '.json' or '.csv'"
+        )
+    if kind == "report" and format == "csv" and place.output is None:
+        raise ParameterError("CSV writes one file per question; give --output, such as report.csv")
+    if place.output is None and place.plot is None:
+        return format, None, None
+    others = [each for each in kept() if each is not None]
+    for option, path, beside in (("--output", place.output, place.plot), ("--plot", place.plot, None)):
+        if path is not None:
+            _refuse_same_file(option, path, others if beside is None else [*others, beside])
+    target = None if place.output is None else cleanup.enter_context(_file_at(place.output))
+    if place.plot is None:
+        return format, target, None
+    _by_ending(place.plot, {".png": "png", ".svg": "svg"}, "--plot")
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise DiscreetError("plots need matplotlib; install it with pip install 'discreet[plot]'")
+    return format, target, cleanup.enter_context(_file_at(place.plot))
+
+
+def _by_ending(path: Path | Url, known: Mapping[str, str], option: str) -> str:
+    """What a file is written as, by the ending of its name."""
+    ending = path.suffix.lower()
+    if ending not in known:
+        *others, last = (repr(name) for name in known if name)
+        raise ParameterError(f"{option} {str(path)!r} ends in {ending!r}; it can be {', '.join(others)} or {last}")
+    return known[ending]
+
+
+def _refuse_same_file(option: str, path: Path | Url, others: Iterable[Any]) -> None:
+    """A command must not overwrite what it reads."""
+    for other in others:
+        with suppress(OSError):
+            if path == other or (path.is_file() and os.path.samefile(path, other)):
+                raise ParameterError(
+                    f"{option} {str(path)!r} would overwrite a file that this command reads or "
+                    f"keeps; choose another name"
+                )
+
+
+def _file_at(path: Path | Url) -> AtomicFile | StoredFile:
+    """A file that appears when it is complete."""
+    if not isinstance(path, str):
+        return AtomicFile(path)
+    from discreet.events.stores import StoredFile
+
+    return StoredFile(path)
 
 
 @contextmanager
@@ -239,30 +228,153 @@ def _kept_for_later(charge_id: str) -> Iterator[None]:
         raise kind(f"{error}; {again}") from error
 
 
-def _file_at(path: Path | Url) -> AtomicFile | StoredFile:
-    """A file that appears when it is complete."""
-    if not isinstance(path, str):
-        return AtomicFile(path)
-    from discreet.events.stores import StoredFile
+def _write(release: Any, place: Place, format: str, target: Any, picture: Any, remarks: list[str]) -> None:
+    """Write a release, with what it says of itself and these remarks: below a text, or for the operator."""
+    from discreet.releases.formats import formats_of, paragraph
 
-    return StoredFile(path)
-
-
-def _picture(path: Path | Url) -> AtomicFile | StoredFile:
-    by_ending(path, {".png": "png", ".svg": "svg"}, "--plot")
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise DiscreetError("plots need matplotlib; install it with pip install 'discreet[plot]'")
-    return _file_at(path)
-
-
-def _explain(release: Any, to_output: bool) -> None:
-    from discreet.releases.explain import explained
-
-    promised = release.guarantee.to_dict()
-    text = "\n" + (release.explain() if hasattr(release, "explain") else explained(promised))
-    if to_output:
-        write_standard_output(f"{text}\n".encode())
+    is_text = format == "table" and target is None  # people read it on standard output
+    written: Any = formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
+    notes = getattr(release, "notes", ())
+    told = [*(notes() if callable(notes) else notes), *remarks]
+    if isinstance(written, Mapping):  # a file for each of several, beside the one that was named
+        for name, text in written.items():
+            with _file_at(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:
+                file.write(text.encode())
+                remark(f"wrote {file.path!s}")
     else:
-        print(text, file=sys.stderr)
+        if is_text:
+            written = "".join([str(written), *(paragraph(text) + "\n" for text in told)])
+        data = written.encode() if isinstance(written, str) else written
+        (write_standard_output if target is None else target.write)(data)
+        for text in () if is_text else told:
+            remark(text)
+    if picture is not None:
+        drawing, kind = release.plot(confidence=place.confidence), picture.path.suffix.lower()[1:]
+        picture.fill(lambda file: drawing.savefig(file, dpi=150, format=kind))
+    if place.explain:
+        from discreet.releases.explain import explained
+
+        own = release.explain() if hasattr(release, "explain") else explained(release.guarantee.to_dict())
+        if is_text:
+            write_standard_output(f"\n{own}\n".encode())
+        else:
+            print(f"\n{own}", file=sys.stderr)
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------------
+
+QUESTIONS = {
+    "top": (
+        "List the most frequent values of a column.",
+        "top access.log --column path --user ip --epsilon 1 --delta 1e-6",
+    ),
+    "count": (
+        "Publish how many rows or people there are.",
+        "count access.log --user ip --epsilon 1",
+    ),
+    "distinct": (
+        "Publish how many different values a column has.",
+        "distinct access.log --column path --user ip --epsilon 1",
+    ),
+    "histogram": (
+        "Publish the count of every item of a public list.",
+        "histogram access.log --column country --universe countries.txt --epsilon 1",
+    ),
+    "quantiles": (
+        "Publish quantiles of a column of numbers.",
+        "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
+    ),
+    "sum": (
+        "Publish the sum of a column of numbers.",
+        "sum sales.csv --column amount --range 0 1000 --every 1d --time ts --epsilon 1 --delta 1e-6",
+    ),
+    "mean": (
+        "Publish the mean of a column of numbers.",
+        "mean sales.csv --column amount --range 0 1000 --user customer --epsilon 1 --delta 1e-6",
+    ),
+    "variance": (
+        "Publish the variance of a column of numbers.",
+        "variance sales.csv --column amount --range 0 1000 --epsilon 1",
+    ),
+}
+"""What each question is for, and an example."""
+
+_FIRST = ("column", "user", "k")
+
+
+@cache
+def command_of(name: str) -> click.Command:
+    """The command of a question."""
+    help, example = QUESTIONS[name]
+    kind = kind_of(name)
+    words = [each for each in words_of(kind) if not each.in_python_only]
+    words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
+    asked = [option for each in words for option in options.of_word(each)]
+    help = f"{help}\n\nNoise hides each person (--user), or each row."
+    made: Any = options.command(
+        options.FILES, *asked, *options.ENDS, *options.READING.values(), options.BUDGET,
+        PLACE if kind.only_shown else _ANSWER_PLACE, options.PAYING_BY_NAME, options.QUIET, options.HELP_ALL,
+        name=name, cls=options.QuestionCommand, help=help,
+    )(partial(_run, kind))  # fmt: skip
+    made.example = example
+    made.advanced = options.SELDOM.union(each.name for each in words if each.advanced)
+    return made  # type: ignore[no-any-return]
+
+
+def previewed(name: str, arguments: list[str]) -> list[str]:
+    """What a command would cost, and how exact it would be: nothing is read, spent or written."""
+    from discreet.questions.plans import preview
+
+    given = command_of(name).make_context(name, list(arguments)).params
+    budget = options.budget_of(*(given[word] for word in ("epsilon", "delta", "rho")))
+    return preview(_asked(kind_of(name), given), budget)
+
+
+def _asked(kind: type[Question], given: dict[str, Any]) -> Question:
+    """The question, of the values of all options."""
+    first, last = given["from"], given["until"]
+    if (first is None) != (last is None) or (first is not None and given["period"]):
+        raise ParameterError("give --period, or both --from and --until")
+    if first is not None:
+        given = {**given, "period": ((first, last),)}
+    return kind(**from_text(kind, given))
+
+
+def _run(
+    kind: type[Question], budget: Budget, place: Place, paying: Paying, files: tuple[str, ...], **given: Any
+) -> None:
+    """Ask, and publish the answer."""
+    from discreet.questions.answer import read
+
+    how = {word: given[str(option.name)] for word, option in options.READING.items()}
+    if progress_is_shown():
+        how["watch"] = show_progress
+    data, question = read(*files, **how), _asked(kind, given)
+    if how["endpoint"] is not None:
+        place = place.at(how["endpoint"])
+    if not kind.only_shown:
+        place = replace(place, confidence=question.confidence)  # type: ignore[attr-defined]
+    lists = [path for name in ("groups", "universe", "lookup") for path in given.get(name, ())]
+    publish(question, data, budget, place, paying, lists, _of_top if question.name == "top" else lambda *_: [])
+
+
+def _of_top(release: Release, question: Any) -> list[str]:
+    """What a reader should know beside the guarantee: who is hidden, what is missing, why the list is short."""
+    from discreet.privacy.guarantee import User
+    from discreet.questions.question import ROW
+    from discreet.releases.formats import needed
+
+    told, unit = [], release.guarantee.unit
+    if release.counted != "events" and isinstance(unit, User) and unit.max_items is not None:
+        told.append(f"People with more than {unit.max_items} items are hidden, too.")
+    if release.counted == "events" and question.unit is None and unit == ROW:
+        told.append(
+            "It hides one row: a person with many rows can put their own text on this list. --user hides people "
+            "(--unit row says that you know)."
+        )
+    listed = len(release)
+    if listed < (1 if release.by else question.k):  # of groups, some always have fewer
+        what = {None: "item", 2: "pair", 3: "triple"}[question.pairs]
+        some = f"{listed} of at most {question.k} {what}s are listed" if listed else f"No {what} passed the threshold"
+        told.append(f"{some}: {needed(release)}.")
+    return told

@@ -7,22 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from discreet.cli import options
-from discreet.cli.output import print_table, watched
-from discreet.cli.publish import EXPLAIN, Place, publish_answer
+from discreet.cli.output import print_table, progress_is_shown, show_progress
+from discreet.cli.publish import EXPLAIN, Place, publish
 from discreet.errors import ParameterError
 from discreet.storage import read_toml
 
 if TYPE_CHECKING:
     from discreet.events.assembly import Rows
-    from discreet.questions.data import Data
-    from discreet.questions.report import Report
 
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
 
-place = options.gathers(
+_PLACE = options.Gathered(
     "place",
     functools.partial(Place, 0.95, endings=_ENDINGS),
     options.option(
@@ -35,22 +31,23 @@ place = options.gathers(
 )
 
 
-@click.command(epilog="Example: discreet report october.toml -o october.html. Guide: docs/report.md")
-@options.takes(
-    options.Argument("definition", "The report: title, data, budget and questions.", type=options.PATH,
-                     metavar="REPORT.TOML"),
-)  # fmt: skip
-@options.files("Files to read in place of those that the report names.")
-@options.takes(options.flag("--plan", "Show what each question gets of the budget; read and charge nothing."))
-@place
-@options.paying_by_name
-@options.quiet
+@options.command(
+    options.Argument(
+        "definition", "The report: title, data, budget and questions.", type=options.PATH, metavar="REPORT.TOML"
+    ),
+    options.files("Files to read in place of those that the report names."),
+    options.flag("--plan", "Show what each question gets of the budget; read and charge nothing."),
+    _PLACE,
+    options.PAYING_BY_NAME,
+    options.QUIET,
+    epilog="Example: discreet report october.toml -o october.html. Guide: docs/report.md",
+)
 def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, paying: options.Paying) -> None:
     """Answer several questions with one budget, on one page.
 
     All answers are charged at once. The page stands alone: it needs no network, and can be printed or mailed.
     """
-    from discreet.questions.data import read
+    from discreet.questions.answer import read
     from discreet.questions.report import read_report
 
     asked, how = read_report(read_toml(definition))
@@ -62,33 +59,20 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
         )
     if "endpoint" in how:
         place = place.at(how["endpoint"])
-    data = read(*paths, watch=_first_watched(), **how)
-    if plan:
-        _show(asked, data)
-        return
-    if place.written_as == "csv" and place.output is None:
-        raise ParameterError("CSV writes one file per question; give --output, such as report.csv")
-    place.check(lambda: [*data.kept(), paying.ledger, definition])
-    publish_answer(asked, data, asked.budget, place, paying)
-
-
-def _first_watched() -> Callable[[Rows], Callable[[], None]]:
-    """Progress, and what was left out, of the rows of one question: the others read the same files."""
-    seen: list[Rows] = []
-
-    def watch(rows: Rows) -> Callable[[], None]:
-        seen.append(rows)
-        return watched(rows) if len(seen) == 1 else lambda: None
-
-    return watch
-
-
-def _show(asked: Report, data: Data) -> None:
-    """What each question gets."""
+    data = read(*paths, watch=_first_shown(), **how)
+    if not plan:
+        return publish(asked, data, asked.budget, place, paying, [definition])
+    ways = asked.ways(data, asked.budget)
     rows = [
         (title, f"{float(share):.1%}", str(part), way.description)
-        for share, (title, (way, part)) in zip(asked.shares, asked.ways(data, asked.budget).items(), strict=True)
+        for share, (title, (way, part)) in zip(asked.shares, ways.items(), strict=True)
     ]
     print_table(["question", "share", "budget", "mechanism"], rows, (1,))
-    unit = next(iter(asked.ways(data, asked.budget).values()))[0].unit
-    click.echo(f"Together: {asked.budget}. It hides {unit.describe()}. Nothing was read, and nothing charged.")
+    unit = next(way.unit for way, _ in ways.values())
+    print(f"Together: {asked.budget}. It hides {unit.describe()}. Nothing was read, and nothing charged.")
+
+
+def _first_shown() -> Callable[[Rows], Callable[[], None]]:
+    """Progress with the rows of one question: the others read the same files."""
+    several = [show_progress] if progress_is_shown() else []
+    return lambda rows: several.pop()(rows) if several else lambda: None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,15 +16,13 @@ from discreet.cli.options import Argument, choice, flag, option
 from discreet.cli.output import note, print_table
 from discreet.errors import ParameterError
 
-if TYPE_CHECKING:
-    from discreet.service.store import Store
-
 
 @click.group(cls=options.Group, no_args_is_help=True)
 def service() -> None:
     """Publish live numbers on a web page."""
 
 
+_command = partial(options.command, group=service)
 _FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
 _DATA = option(
     "--data",
@@ -31,10 +31,11 @@ _DATA = option(
     required=True,
 )
 
-_LEDGER = options.LEDGER
 
-
-def _need_extra() -> None:
+def _need_extra(data: Path | None = None) -> None:
+    """Refuse where packages are missing, or where there is no service in a folder."""
+    if data is not None and not (data / "service.sqlite").is_file():
+        raise ParameterError(f"there is no service in {str(data)!r}; give the folder of `discreet service run --data`")
     try:
         import fastapi  # noqa: F401
         import msgspec  # noqa: F401
@@ -45,15 +46,14 @@ def _need_extra() -> None:
         ) from None
 
 
-@service.command()
-@options.takes(
+@_command(
     _FILE,
     _DATA,
     option("--host", "Address to listen on.", default="127.0.0.1"),
     option("--port", "Port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
     option("--tls-cert", "Certificate (PEM).", options.PATH),
     option("--tls-key", "Private key of the certificate (PEM).", options.PATH),
-    _LEDGER,
+    options.LEDGER,
     flag("--take-over", "Take over the streams: the service that published them before is refused from now on."),
     option("--log", "Format of the log lines.", choice("text", "json"), default="text"),
 )
@@ -75,32 +75,31 @@ def run(
     for path in (tls_cert, tls_key):
         if path is not None and not path.is_file():
             raise ParameterError(f"there is no file {str(path)!r}")
+    import logging
+
     from discreet.service.definitions import load
+    from discreet.service.journal import tell
     from discreet.service.server import serve
 
     _log_to_standard_error(log)
     if tls_cert is None and host not in ("127.0.0.1", "::1", "localhost"):
         note("listening beyond this machine without TLS: tokens can be read on the way")
     more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger, "take_over": take_over}
-    serve(load(file), data, host=host, port=port, **more, ready=lambda address: _serving(address, log))
 
+    def ready(address: str) -> None:
+        """Say where it listens: as a line of the log where something reads the log."""
+        if log == "text":
+            note(f"serving at {address}")
+        else:
+            tell(logging.INFO, "serving", "serving at {address}", address=address)
 
-def _serving(address: str, log: str) -> None:
-    """Say where it listens: as a line of the log where something reads the log."""
-    if log == "text":
-        note(f"serving at {address}")
-        return
-    import logging
-
-    from discreet.service.log import tell
-
-    tell(logging.INFO, "serving", "serving at {address}", address=address)
+    serve(load(file), data, host=host, port=port, **more, ready=ready)
 
 
 def _log_to_standard_error(log: str = "text") -> None:
     import logging
 
-    from discreet.service.log import LogLines
+    from discreet.service.journal import LogLines
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogLines() if log == "json" else logging.Formatter("discreet: %(message)s"))
@@ -108,9 +107,7 @@ def _log_to_standard_error(log: str = "text") -> None:
         logging.getLogger(name).handlers = [handler]  # once, however often a process runs commands
 
 
-@service.command()
-@options.takes(_FILE)
-@options.text_format()
+@_command(_FILE, options.text_format())
 def check(file: Path, as_json: bool) -> None:
     """What each stream will promise, and how large its error will be. Nothing is spent."""
     _need_extra()
@@ -128,15 +125,7 @@ def check(file: Path, as_json: bool) -> None:
             print(f"  {line}")
 
 
-def _store(data: Path) -> Store:
-    _need_extra()
-    from discreet.service.store import Store
-
-    return Store(data)
-
-
-@service.command()
-@options.takes(
+@_command(
     _DATA,
     option("--scope", "What the token allows.", choice("ingest", "read", "admin")),
     option("--stream", "Stream that the token is for; all by default."),
@@ -146,41 +135,30 @@ def _store(data: Path) -> Store:
 )
 def token(data: Path, scope: str | None, stream: str | None, note: str | None, list: bool, remove: int | None) -> None:
     """Make a token, which is shown once; or list and remove them."""
-    from contextlib import closing
-
     if sum((scope is not None, list, remove is not None)) != 1:
         raise ParameterError("give one of --scope, --list and --remove")
-    with closing(_store(data)) as store:
-        if list:
-            _show_tokens(store)
-        elif remove is not None:
-            if not store.remove_token(remove):
-                raise ParameterError(f"there is no token {remove}; --list shows those there are")
-        else:
-            from discreet.service.tokens import make_token
+    _need_extra()
+    from discreet.service.access import make_token
+    from discreet.service.store import Store
+    from discreet.watch.timetable import moment
 
-            assert scope is not None
+    with closing(Store(data)) as store:
+        if scope is not None:
             print(make_token(store, scope, stream, note)[1])
+        elif list:
+            rows = [
+                (str(number), scope, stream or "all", moment(int(made)), text or "")
+                for number, _, scope, stream, made, text in store.tokens()
+            ]
+            print_table(["token", "scope", "stream", "made", "note"], rows)
+        elif remove is not None and not store.remove_token(remove):
+            raise ParameterError(f"there is no token {remove}; --list shows those there are")
 
 
-def _show_tokens(store: Store) -> None:
-    from discreet.service.streams import moment
-
-    rows = [
-        (str(number), scope, stream or "all", moment(int(made)), text or "")
-        for number, _, scope, stream, made, text in store.tokens()
-    ]
-    print_table(["token", "scope", "stream", "made", "note"], rows)
-
-
-@service.command()
-@options.takes(_DATA, _LEDGER)
-@options.text_format()
+@_command(_DATA, options.LEDGER, options.text_format())
 def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
     """How far every stream is, and what was spent. For the operator, on the machine itself."""
-    if not (data / "service.sqlite").is_file():
-        raise ParameterError(f"there is no service in {str(data)!r}; give the folder of `discreet service run --data`")
-    _need_extra()
+    _need_extra(data)
     from discreet.service.runtime import status_of
 
     rows = status_of(data, ledger)
@@ -188,30 +166,24 @@ def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
         print(json.dumps(rows, indent=2))
         return
     heading = ["stream", "ticks", "of", "ends", "spent", "spool bytes"]
-    print_table(heading, [tuple("any" if row[name] is None else str(row[name]) for name in _STATUS) for row in rows])
+    names = ("name", "ticks_published", "ticks", "ends", "spent", "spool_bytes")
+    print_table(heading, [tuple("any" if row[name] is None else str(row[name]) for name in names) for row in rows])
 
 
-_STATUS = ("name", "ticks_published", "ticks", "ends", "spent", "spool_bytes")
-
-
-@service.command()
-@options.takes(_DATA, _LEDGER, option("--output -o", "Folder to create.", options.PATH, required=True))
+@_command(_DATA, options.LEDGER, option("--output -o", "Folder to create.", options.PATH, required=True))
 def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
     """Copy a service's folder and its ledger, also while it runs.
 
     NOT private: states and events that wait are in it. Pan streams are left out: their memory may be looked at once.
     """
-    if not (data / "service.sqlite").is_file():
-        raise ParameterError(f"there is no service in {str(data)!r}; give the folder of `discreet service run --data`")
-    _need_extra()
+    _need_extra(data)
     from discreet.service.backup import backup
 
     left_out = backup(data, output, ledger)
     note(f"copied to {output}" + (f", without the pan streams {', '.join(left_out)}" if left_out else ""))
 
 
-@service.command()
-@options.takes(
+@_command(
     Argument("source", "The backup.", type=options.PATH, metavar="BACKUP"),
     _DATA,
     flag("--ledger-too", "Also restore the ledger; only if the ledger itself is lost."),

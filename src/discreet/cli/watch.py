@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from discreet.cli import options
-from discreet.cli.interrupts import Interrupted, interrupt_arrived, stop_if_interrupted, uninterrupted
 from discreet.cli.options import Paying, flag, option
 from discreet.cli.output import progress_is_shown, remark, table_width
+from discreet.cli.process import Interrupted, interrupt_arrived, uninterrupted
 from discreet.privacy.checks import numbered
 from discreet.questions.live_question import LiveQuestion
 from discreet.questions.words import from_text, words_of
@@ -24,26 +21,21 @@ if TYPE_CHECKING:
     from discreet.watch.watcher import Watcher
 
 
-@click.command()
-@options.takes(
+@options.command(
     options.Argument("file", "A file that grows; '-' is standard input.", metavar="FILE"),
     option("--state", "File that keeps the progress. It holds raw counts: protect it.", options.PATH, required=True),
     *(option for each in words_of(LiveQuestion) for option in options.of_word(each)),
-    options.INPUT_FORMAT,
-    *options.CELLS,
-    options.ENCODING,
-)
-@options.budget
-@options.takes(
+    *options.WRITTEN,
+    options.BUDGET,
     flag("--once", "Stop at the end of the file; the last tick stays open."),
     flag(
         "--restored",
         "Continue from an older copy because the newest state is lost. Charges the budget again, and goes on after "
         "the last tick in the ledger.",
     ),
+    options.PAYING,
+    options.QUIET,
 )
-@options.paying
-@options.quiet
 def watch(
     file: str,
     state: Path,
@@ -63,7 +55,7 @@ def watch(
     The budget is for all ticks together and is charged once. Killed at any moment and started again with the same state
     file, it goes on: no second charge, no row counted twice, and the tick published last is printed again as it was.
     """
-    live = LiveQuestion(**from_text(LiveQuestion, options.said(LiveQuestion, given)))
+    live = LiveQuestion(**from_text(LiveQuestion, given))
     from discreet.events.text import dialect_of
     from discreet.watch.tasks import reader_of, task_of
     from discreet.watch.ticks import Rule, ticks_in
@@ -75,7 +67,9 @@ def watch(
     from discreet.watch.watcher import watching
 
     shows_progress = progress_is_shown()
-    with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=_one_tick) as watcher:
+    # What is drawn is printed: signals wait until it is, and stop the watch then.
+    one_tick = partial(uninterrupted, stops=True)
+    with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=one_tick) as watcher:
         if watcher.resumed:
             remark(f"going on after {_reached(watcher)}")
         try:
@@ -93,17 +87,9 @@ def watch(
             remark(f"the horizon of {numbered(ticks or 0, 'tick')} is used up")
 
 
-@contextmanager
-def _one_tick() -> Iterator[None]:
-    """What is drawn is printed: signals wait until it is, and stop the watch then."""
-    with uninterrupted():
-        yield
-    stop_if_interrupted()
-
-
 def _reached(watcher: Watcher) -> str:
-    run = watcher.run
-    return f"tick {run.tick}" if run.task.horizon is None else f"tick {run.tick} of {run.task.horizon}"
+    tick, horizon = watcher.run.mechanism.tick, watcher.run.task.horizon
+    return f"tick {tick}" if horizon is None else f"tick {tick} of {horizon}"
 
 
 def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
@@ -116,13 +102,14 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
         return
     from discreet.releases.formats import tick_text
 
-    text = tick_text(shown, watcher.run.task.horizon, watcher.guarantee, table_width())
+    text = tick_text(shown, watcher.run.task.horizon, watcher.run.guarantee, table_width())
     print(f"\x1b[2J\x1b[H{text}", flush=True)
 
 
 def _note_left_out(watcher: Watcher) -> None:
-    if watcher.reader.lag:
-        remark(f"waiting in the queue: {numbered(watcher.reader.lag, 'message')}")
+    lag = getattr(watcher.reader.source, "lag", None)  # of a queue
+    if lag:
+        remark(f"waiting in the queue: {numbered(lag, 'message')}")
     reasons = watcher.left_out
     if reasons:
         counts = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())

@@ -1,4 +1,7 @@
-"""What every continual release shares: ticks, the one charge for all of them, and the latest release."""
+"""What every continual release shares: ticks, the one charge for all of them, the latest release, and states.
+
+A state is a JSON header and integer arrays inside the envelope that all states share.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,27 @@ import abc
 import copy
 import dataclasses
 import hashlib
+import json
+import struct
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from discreet.continual._factors import MAX_HORIZON
-from discreet.continual._state import State, load_state, save_state
-from discreet.errors import CorruptStateError, LedgerError, OldStateError, ParameterError
+from discreet.errors import CorruptStateError, DiscreetError, LedgerError, OldStateError, ParameterError
+from discreet.events.items import Item
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import numbered, whole_number
-from discreet.privacy.ledger import new_charge_id
 from discreet.privacy.spans import Calendar
 from discreet.privacy.steps import Steps
 from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
+from discreet.storage import open_state, seal_state
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +37,96 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account, Step
     from discreet.releases.over_time import Increase
 
+Integers = npt.NDArray[np.int64]
+
 MOST_REMEMBERED = 10_000
+_VERSION = 1  # of all states
+_AT_ONCE = 1 << 12
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+class State(NamedTuple):
+    """What a state holds. Not private."""
+
+    header: dict[str, Any]
+    arrays: dict[str, Integers]
+    blobs: dict[str, bytes]
+
+
+def save_state(family: int, state: State) -> bytes:
+    """One state as bytes. Not private."""
+    described = {
+        "header": state.header,
+        "arrays": {name: list(array.shape) for name, array in state.arrays.items()},
+        "blobs": {name: len(blob) for name, blob in state.blobs.items()},
+    }
+    text = as_json(described).encode()
+    arrays = (np.ascontiguousarray(array, "<i8") for array in state.arrays.values())
+    return seal_state(family, _VERSION, struct.pack("<Q", len(text)), text, *arrays, *state.blobs.values())
+
+
+def as_json(value: Any) -> str:
+    """The same as `json.dumps`, a few thousand items of a list at a time: other threads may run in between.
+
+    A service answers while it saves a state with a million items, and one call of `json` would keep it from that.
+    """
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return "{" + ",".join(f"{_JSON.encode(key)}:{as_json(each)}" for key, each in value.items()) + "}"
+    if not isinstance(value, list) or len(value) <= _AT_ONCE:
+        return _JSON.encode(value)
+    parts = (_JSON.encode(value[start : start + _AT_ONCE])[1:-1] for start in range(0, len(value), _AT_ONCE))
+    return "[" + ",".join(parts) + "]"
+
+
+def load_state(data: bytes, family: int) -> State:
+    """The parts of a state; `CorruptStateError` for anything else. Sizes are checked before anything is made."""
+    _, payload = open_state(data, family, _VERSION)
+    try:
+        (length,) = struct.unpack_from("<Q", payload)
+        described = json.loads(payload[8 : 8 + length])
+        position = 8 + length
+        arrays, blobs = {}, {}
+        for name, shape in described["arrays"].items():
+            size = 8
+            for extent in shape:
+                if not isinstance(extent, int) or extent < 0:
+                    raise ValueError
+                size *= extent
+            if position + size > len(payload):
+                raise ValueError
+            piece = np.frombuffer(payload, "<i8", size // 8, position)
+            arrays[name] = piece.reshape(shape).astype(np.int64)
+            position += size
+        for name, size in described["blobs"].items():
+            if not isinstance(size, int) or size < 0 or position + size > len(payload):
+                raise ValueError
+            blobs[name] = payload[position : position + size]
+            position += size
+        if position != len(payload) or not isinstance(described["header"], dict):
+            raise ValueError
+        return State(described["header"], arrays, blobs)
+    except DiscreetError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError):
+        # Without the cause: it may quote what the state holds.
+        raise CorruptStateError("the state is damaged inside its envelope") from None
+
+
+def plain_items(items: Iterable[Item]) -> tuple[str, list[Any]]:
+    """Items as JSON: their kind ("bytes", "other", or "mixed" if some are bytes), and they (bytes as hexadecimal)."""
+    values = list(items)
+    coded = [isinstance(item, bytes) for item in values]
+    plain = [item.hex() if isinstance(item, bytes) else item for item in values]
+    if any(coded) and not all(coded):
+        return "mixed", [[is_bytes, value] for is_bytes, value in zip(coded, plain, strict=True)]
+    return "bytes" if any(coded) else "other", plain
+
+
+def items_of_plain(kind: str, items: list[Any]) -> list[Item]:
+    """The inverse of `plain_items`."""
+    if kind == "mixed":
+        return [bytes.fromhex(value) if is_bytes else value for is_bytes, value in items]
+    return [bytes.fromhex(value) for value in items] if kind == "bytes" else items
 
 
 class Continual(abc.ABC):
@@ -62,7 +159,7 @@ class Continual(abc.ABC):
         self.budget = as_budget(budget)
         self.tick = 0
         self._ledger = ledger
-        self._charge_id = new_charge_id() if charge_id is None else charge_id
+        self._charge_id = str(uuid.uuid4()) if charge_id is None else charge_id
         self._charge_is_named = charge_id is not None
         self._token = uuid.uuid4().hex
         self._steps = Steps.under(ledger, self._charge_id)
@@ -72,7 +169,10 @@ class Continual(abc.ABC):
         # without a ledger is charged.
         self._charged = False
         self._period: str | None = None  # the span of the calendar that all rows are of
-        self._use_source(source)
+        self._source = system_source() if source is None else source
+        self._seeded = self._source.seeded
+        self._run_of_last = self.run_name  # which run drew the latest tick; "" for one before, which paid for itself
+        self.assumptions: tuple[str, ...] = ()  # what the guarantee rests on beside the mathematics
 
     def limit_to(self, spans: Calendar, period: str) -> None:
         """Say that all rows will be of one span, such as a day, by its name; before anything is charged.
@@ -83,15 +183,6 @@ class Continual(abc.ABC):
         assert isinstance(self.unit, (Event, User))
         self.unit = dataclasses.replace(self.unit, per=spans.text, zone=spans.zone)
         self._spans, self._period = spans, spans.named(period)
-
-    def _use_source(self, source: RandomSource | None) -> None:
-        self._source = system_source() if source is None else source
-        self._seeded = self._source.seeded
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee rests on beside the mathematics."""
-        return ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -162,12 +253,8 @@ class Continual(abc.ABC):
         """Make the release in `data` the latest one."""
 
     @abc.abstractmethod
-    def _remember(self, drawn: bool) -> None:
-        """Note what the latest tick published: `drawn` by this run, or by one before that was charged itself."""
-
-    def _forget_old(self) -> None:
-        for tick in [tick for tick in self._past if tick < self.tick - self.remember]:
-            del self._past[tick]
+    def _remember(self) -> None:
+        """Note what the latest tick published, and forget what is older than `remember` ticks."""
 
     @abc.abstractmethod
     def _renew(self) -> None:
@@ -180,39 +267,40 @@ class Continual(abc.ABC):
 
     def _step(self, draw: Callable[[], None], save: Callable[[Any], None] | None) -> Any:
         """The order of a tick: charged, looked up, drawn, saved, registered in the ledger, returned."""
-        self._pay()
-        known = self._next_known()
+        self.begin()
+        known = None if self._ledger is None else self._next_known(self._ledger)
         if known is None and self._steps.charge_id != self._charge_id:
             raise LedgerError(
                 f"the ledger lacks steps of charge {self._steps.charge_id!r} that it had: it is an old copy"
             )
         draw()
+        self._run_of_last = self.run_name if known is None else ""
         if known is not None:
             self._unpack_latest(known.payload)
             self._steps.took(known)
         elif self._ledger is not None:
             self._steps.drawn()
             self._unpublished = True
-        self._remember(drawn=known is None)
+        if self.remember:
+            self._remember()
         if save is not None:
             save(self._latest())
-        return self._published()
+        return self.last
 
-    def _published(self) -> Any:
-        """The latest release, once the ledger has it."""
+    @property
+    def last(self) -> Any:
+        """The latest release, once the ledger has it; None before the first tick."""
         if self._unpublished:
             assert self._ledger is not None
             self._steps.store(self._ledger, self.tick, self._pack_latest())
             self._unpublished = False
         return self._latest()
 
-    def _next_known(self) -> Step | None:
+    def _next_known(self, ledger: Account) -> Step | None:
         """In a second run the next tick, if it was published; refuses a state that is behind."""
-        if self._ledger is None:
-            return None
-        known = self._steps.follow(self._ledger, self._charge_id)
+        known = self._steps.follow(ledger, self._charge_id)
         if known is None and self._steps.charge_id == self._charge_id:
-            self._steps.look(self._ledger, self.tick, self._pack_latest() if self.tick else None)
+            self._steps.look(ledger, self.tick, self._pack_latest() if self.tick else None)
             self._unpublished = False
         return known
 
@@ -231,15 +319,17 @@ class Continual(abc.ABC):
             self._steps.check_ledger(None)
             return
         try:
-            self._next_known()
+            self._next_known(self._ledger)
         except OldStateError:
             if not restored:
                 raise
             stored = self._steps.settle(self._ledger)
             if stored is not None:
                 self._unpack_latest(stored)
-                self._remember(drawn=False)
-            self._charge_id, self._token, self._paid = new_charge_id(), uuid.uuid4().hex, False
+                self._run_of_last = ""
+                if self.remember:
+                    self._remember()
+            self._charge_id, self._token, self._paid = str(uuid.uuid4()), uuid.uuid4().hex, False
             self._run_number += 1
             self._renew()
 
@@ -248,11 +338,9 @@ class Continual(abc.ABC):
 
         A state that was saved before goes on after a crash in here: restore it, and begin again at no further cost.
         """
-        self._pay()
-
-    def _pay(self) -> None:
-        """Charge the whole horizon, once. On disk before the first noise is drawn."""
-        if self._ledger is not None and not self._charged:
+        if self._charged:
+            return
+        if self._ledger is not None:
             # The token says whose releases the charge pays for: this object's, and those of the states saved from it.
             # Of a person the first items count and no others, so that all of them is hidden: `User()`.
             hides = dataclasses.replace(self.unit, max_items=None) if isinstance(self.unit, User) else self.unit
@@ -269,16 +357,34 @@ class Continual(abc.ABC):
 
     def to_bytes(self) -> bytes:
         """The whole state. Not private: it holds what was counted, the noise, and of people their ids and items."""
-        return save_state(self.family, self._state())
+        own = self._state()
+        shared = {
+            "horizon": self.horizon,
+            "budget": self.budget.to_dict(),
+            "tick": self.tick,
+            "charge_id": self._charge_id,
+            "token": self._token,
+            "paid": self._paid,
+            "seeded": self._seeded,
+            "steps": self._steps.to_dict(),
+            **({} if self._run_number == 1 else {"run": self._run_number}),
+            **({} if not self.remember else {"remember": self.remember}),
+            **({} if self._period is None else {"period": self._period, "spans": dataclasses.asdict(self._spans)}),
+        }
+        return save_state(self.family, own._replace(header={**shared, **own.header}))
 
     @abc.abstractmethod
     def _state(self) -> State:
-        """All that `_rebuilt` needs."""
+        """What `_given` and `_load` need beside what all mechanisms save."""
 
     @classmethod
     @abc.abstractmethod
-    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
-        """What has this state; KeyError, TypeError, ValueError or IndexError for what is none."""
+    def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
+        """The arguments, beside horizon and budget, of what has a state with this header."""
+
+    @abc.abstractmethod
+    def _load(self, state: State) -> None:
+        """Take this state; KeyError, TypeError, ValueError or IndexError for what is none."""
 
     @classmethod
     def from_bytes(
@@ -299,26 +405,18 @@ class Continual(abc.ABC):
             check_payer(ledger, None, source)
         state = load_state(data, cls.family)
         try:
-            made = cls._rebuilt(state, ledger, source)
+            kind, header = cast(Any, cls), state.header
+            made: Self = kind(
+                header["horizon"], Budget.from_dict(header["budget"]), **cls._given(header), ledger=ledger
+            )
+            if source is not None:  # only now: what was drawn when it was made is in the state
+                made._source, made._seeded = source, source.seeded
+            made._restore(header)
+            made._load(state)
         except (KeyError, TypeError, ValueError, IndexError):
             raise CorruptStateError(f"the state is not one of a {cls.mechanism_name}") from None
         made._resume(restored)
         return made
-
-    def _saved(self) -> dict[str, Any]:
-        return {
-            "horizon": self.horizon,
-            "budget": self.budget.to_dict(),
-            "tick": self.tick,
-            "charge_id": self._charge_id,
-            "token": self._token,
-            "paid": self._paid,
-            "seeded": self._seeded,
-            "steps": self._steps.to_dict(),
-            **({} if self._run_number == 1 else {"run": self._run_number}),
-            **({} if not self.remember else {"remember": self.remember}),
-            **({} if self._period is None else {"period": self._period, "spans": dataclasses.asdict(self._spans)}),
-        }
 
     def _restore(self, header: dict[str, Any]) -> None:
         self.tick = whole_number("tick", header["tick"], 0, self.horizon)
@@ -337,38 +435,38 @@ class ListedOverTime(Continual):
 
     _last: Release | None = None
 
-    @property
-    def last(self) -> Release | None:
-        """The latest release; None before the first tick."""
-        return self._published()  # type: ignore[no-any-return]
-
     def _latest(self) -> Release | None:
         return self._last
 
-    def _remember(self, drawn: bool) -> None:
-        if self.remember and self._last is not None:
-            self._forget_old()
-            self._last.earlier = {tick: release for tick, release in self._past.items() if tick < self.tick}
-            self._past[self.tick] = copy.copy(self._last)
-            self._past[self.tick].earlier = {}  # else each would hold all before it
+    def _remember(self) -> None:
+        assert self._last is not None
+        self._past = {tick: past for tick, past in self._past.items() if tick >= self.tick - self.remember}
+        self._last.earlier = {tick: past for tick, past in self._past.items() if tick < self.tick}
+        self._past[self.tick] = copy.copy(self._last)
+        self._past[self.tick].earlier = {}  # else each would hold all before it
 
     def increase(self, since: Release | int, confidence: float = 0.95) -> Increase:
         """How much the counts of the latest tick rose since an earlier one; see `Release.increase`."""
-        if self.last is None:
+        last: Release | None = self.last
+        if last is None:
             raise ParameterError("nothing has been published yet")
-        return self.last.increase(since, confidence)
+        return last.increase(since, confidence)
 
-    def _saved_past(self) -> dict[str, bytes]:
-        return {f"past.{tick}": release.to_payload() for tick, release in self._past.items() if tick != self.tick}
+    def _saved_releases(self) -> dict[str, bytes]:
+        """The latest release, and those that are remembered."""
+        blobs = {} if self._last is None else {"last": self._last.to_payload()}
+        past = {f"past.{tick}": release.to_payload() for tick, release in self._past.items() if tick != self.tick}
+        return {**blobs, **past}
 
-    def _load_past(self, blobs: dict[str, bytes]) -> None:
-        """After everything else: the releases that are remembered, and the latest."""
+    def _load_releases(self, blobs: dict[str, bytes]) -> None:
+        """The inverse, after everything else."""
+        self._last = Release.from_payload(blobs["last"]) if self.tick else None
         for name, blob in blobs.items():
             if name.startswith("past."):
-                self._past[whole_number("tick", int(name.removeprefix("past.")), 1, self.tick)] = Release.from_payload(
-                    blob
-                )
-        self._remember(drawn=True)
+                tick = whole_number("tick", int(name.removeprefix("past.")), 1, self.tick)
+                self._past[tick] = Release.from_payload(blob)
+        if self.remember and self.tick:
+            self._remember()
 
     def _pack_latest(self) -> bytes:
         assert self._last is not None

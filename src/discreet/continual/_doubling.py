@@ -100,10 +100,7 @@ class Doubling(Factor):
         epoch, first = epoch_of(t)
         return epoch_share(epoch) / first
 
-    def start(self, size: int) -> State:
-        return self.state_like(size, 1)
-
-    def state_like(self, size: int, tick: int) -> State:
+    def start(self, size: int, tick: int = 0) -> State:
         nothing = np.zeros(size, np.int64)
         run = self.of_epoch(epoch_of(max(tick, 1))[0]).start(size)
         return _joined(run, self.totals.start(size), nothing, nothing.copy())

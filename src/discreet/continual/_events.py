@@ -10,11 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.continual._people import ValuesSeen
 from discreet.errors import DataError
-from discreet.events.columns import all_utf8, without_views
 from discreet.events.items import (
     Item,
+    all_utf8,
     arrow_chunks,
     is_arrow,
     is_several,
@@ -24,9 +23,11 @@ from discreet.events.items import (
     prepare_column,
     read,
     row_items,
+    without_views,
 )
 from discreet.events.samples import encoded
 from discreet.summaries import ExactCounts
+from discreet.summaries.counters import ValuesSeen
 
 Integers = npt.NDArray[np.int64]
 
@@ -40,7 +41,7 @@ def event_counts(
     the domain are left out, then repeated ones, then all but the first `most`, those in `first` before the others: what
     is left depends on it alone, and on the arguments.
     """
-    items, parents = flattened(events)
+    items, parents, _ = flattened(events)
     if parents is not None:
         codes, values = _encoded(items)
         if domain is not None and len(codes):
@@ -62,14 +63,11 @@ def event_counts(
     return raw.items.filter(pa.array(there)), raw.counts[there]
 
 
-def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None]:
-    """All items in order, and which event each is of (None: an event each, None for one that cannot be an item)."""
-    items, parents, _ = _flattened(events)
-    return items, parents
+def flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
+    """All items in order, and which event each is of (None: an event each, None for one that cannot be an item).
 
-
-def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
-    """The same, and of sets which of all values, one set after the other, each item was."""
+    Of sets also which of all values, one set after the other, each item was.
+    """
     column = prepare_column(events)
     if isinstance(column, np.ndarray):
         column = column.tolist()  # of whole numbers, text or bytes: an event each
@@ -78,7 +76,7 @@ def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | No
     each = listed(column, "events")
     grouped = [is_several(event) for event in each]
     if not any(grouped):
-        _refuse_nulls(each)
+        _refuse_nulls(any(value is None for value in each))
         return list(map(item_of, each)), None, None
     if not all(grouped):
         raise DataError("some events are sets and some are single items; put single items in lists, too")
@@ -88,7 +86,7 @@ def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | No
     before = 0
     for number, event in enumerate(each):
         values = list(row_items(event) or [])
-        _refuse_nulls(values)
+        _refuse_nulls(any(value is None for value in values))
         for place, item in enumerate(map(item_of, values), before):
             if item is not None:
                 items.append(item)
@@ -96,6 +94,23 @@ def _flattened(events: Any) -> tuple[pa.Array | list[Item | None], Integers | No
                 places.append(place)
         before += len(values)
     return items, np.array(parents, np.int64), np.array(places, np.int64)
+
+
+def person_rows(items: Any) -> tuple[Any, Integers | None, int | None]:
+    """(items, rows, length): a column for `ValuesSeen`, and of lists which of their `length` rows each item is of."""
+    column = prepare_column(items)
+    nested = False
+    if is_arrow(column):
+        chunks = list(arrow_chunks(column))
+        column = pa.chunked_array(chunks) if chunks else column
+        nested = any(pa.types.is_nested(chunk.type) for chunk in chunks)
+    elif is_several(column) and not isinstance(column, np.ndarray):
+        column = list(column)
+        nested = any(map(is_several, column))
+    if not nested:
+        return column, None, None
+    flat, parents, _ = flattened(column)
+    return flat, parents, len(column)
 
 
 def weighted_counts(
@@ -107,7 +122,7 @@ def weighted_counts(
     What is not is an error before anything is counted.
     """
     events, weights = _held(events, "events"), _held(weights, "weights")
-    items, parents, places = _flattened(events)
+    items, parents, places = flattened(events)
     amounts = _amounts(weights, heaviest, parents is not None)
     if places is None and len(amounts) != len(items):
         raise DataError("weights and events must have the same length")
@@ -115,7 +130,7 @@ def weighted_counts(
         if _sizes(weights) != _sizes(events):
             raise DataError("weights must have one number for each item of an event")
         amounts = amounts[places]
-    # Numbers for items, and -1 for what cannot be one, by the rules of every count: `_flattened` refused nulls.
+    # Numbers for items, and -1 for what cannot be one, by the rules of every count: `flattened` refused nulls.
     seen = ValuesSeen("events")
     codes = seen.of(items, "skip" if isinstance(items, list) else "error")
     values: list[Item] = seen.column().to_pylist()
@@ -166,16 +181,15 @@ def _amounts(weights: Any, heaviest: int, nested: bool) -> Integers:
     return np.array(values, np.int64)
 
 
-def _refuse_nulls(values: list[Any]) -> None:
-    if any(value is None for value in values):
+def _refuse_nulls(has_nulls: bool | int) -> None:
+    if has_nulls:
         raise DataError("the events have nulls; leave them out before you pass them")
 
 
 def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | None, Integers | None]:
     chunks = list(arrow_chunks(events))
     column = pa.concat_arrays(chunks) if len(chunks) != 1 else chunks[0]
-    if column.null_count:
-        raise DataError("the events have nulls; leave them out before you pass them")
+    _refuse_nulls(column.null_count)
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         parents = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
@@ -190,8 +204,7 @@ def _from_arrow(events: Any) -> tuple[pa.Array | list[Item | None], Integers | N
 
 def _plain(items: pa.Array) -> pa.Array:
     """In a layout that Arrow's functions know."""
-    if items.null_count:
-        raise DataError("the events have nulls; leave them out before you pass them")
+    _refuse_nulls(items.null_count)
     return without_views(items.dictionary_decode() if pa.types.is_dictionary(items.type) else items)
 
 

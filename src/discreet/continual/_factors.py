@@ -34,7 +34,7 @@ from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.continual._late import state_law
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
-from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.calibration.gaussian import ndtri
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH, TickNoise, geometric_squares
 
 Integers = npt.NDArray[np.int64]
@@ -71,8 +71,8 @@ class Factor(abc.ABC):
         """The variance of the noise at tick t, in units of the variance of one independent noise."""
 
     @abc.abstractmethod
-    def start(self, size: int) -> dict[str, Integers]:
-        """The state of `size` noises before the first tick."""
+    def start(self, size: int, tick: int = 0) -> dict[str, Integers]:
+        """The state of `size` noises before the first tick, in the shapes of one after `tick` ticks."""
 
     @abc.abstractmethod
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
@@ -116,14 +116,10 @@ class Factor(abc.ABC):
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         """The state of `size` noises after `tick` ticks; later ticks have the law of noises that ran from the start."""
 
-    def state_like(self, size: int, tick: int) -> dict[str, Integers]:
-        """A state with the shapes of one after `tick` ticks."""
-        return self.start(size)
-
     def loaded(self, arrays: dict[str, Integers], size: int, tick: int) -> dict[str, Integers]:
         """The state of `size` noises after `tick` ticks, from saved arrays; those of other shapes are refused."""
         state = {}
-        for name, empty in self.state_like(size, tick).items():
+        for name, empty in self.start(size, tick).items():
             saved = state[name] = arrays[name]
             grows = name.endswith("past") and saved.ndim == 2 and len(saved) == size and saved.shape[1] <= self.horizon
             if saved.shape != empty.shape and not grows:
@@ -228,7 +224,7 @@ class Tree(Factor):
                 candidates.append(sum(digits[level + 1 :]) + digit - 1 + level * (self.base - 1))
         return float(max(candidates))
 
-    def start(self, size: int) -> dict[str, Integers]:
+    def start(self, size: int, tick: int = 0) -> dict[str, Integers]:
         return {"levels": np.zeros((self.levels, size), np.int64)}
 
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
@@ -257,7 +253,7 @@ class Tree(Factor):
         return _sum_shift((self.base - 1) * self.levels, sigma, probability)
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
-        return TickNoise("tree", self.horizon, _float_above(sigma), base=self.base)
+        return TickNoise("tree", self.horizon, math.nextafter(sigma, math.inf), base=self.base)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "base": self.base}
@@ -282,7 +278,7 @@ class EachTick(Factor):
     def row_squares(self, t: int) -> float:
         return 1.0
 
-    def start(self, size: int) -> dict[str, Integers]:
+    def start(self, size: int, tick: int = 0) -> dict[str, Integers]:
         return {"noise": np.zeros(size, np.int64)}
 
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
@@ -296,7 +292,7 @@ class EachTick(Factor):
         return _sum_shift(1, sigma, probability)
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
-        return TickNoise("ticks", self.horizon, _float_above(sigma))
+        return TickNoise("ticks", self.horizon, math.nextafter(sigma, math.inf))
 
 
 def changes_of_a_window(window: int | None, visits: int | None, horizon: int | None) -> int:
@@ -320,10 +316,6 @@ def window_factor(factor: Factor, rho: float, items: int, changes: int) -> Facto
     return anew if better else factor
 
 
-def _float_above(sigma: Fraction) -> float:
-    return math.nextafter(float(sigma), math.inf)
-
-
 @lru_cache(maxsize=64)
 def _sum_shift(n: int, sigma: Fraction, probability: float) -> int:
     """The smallest M with P[Z_1 + ... + Z_n >= M] <= probability, never understated. Every tick of a tree asks."""
@@ -339,20 +331,16 @@ def _sum_shift(n: int, sigma: Fraction, probability: float) -> int:
 class _Toeplitz(Factor):
     """What the factors with a lattice share: c_0 = 1, and a lattice fine enough that rounding costs nothing."""
 
-    kappa: float
-
-    @cached_property
-    def column_norm(self) -> float:
-        """sqrt(sum_{j < T} c_j^2) of the stored coefficients, rounded up."""
-        return math.sqrt(self._column_squares(self.horizon)) * _UP
+    def __init__(self, horizon: int, kappa: float) -> None:
+        super().__init__(horizon)
+        self.kappa = kappa
+        column_norm = math.sqrt(self.column_squares(horizon)) * _UP
+        needed = kappa * math.sqrt(horizon) / (_RELATIVE_ROUNDING * column_norm)
+        self.lattice = 1 << max(8, math.ceil(math.log2(needed)))
 
     @abc.abstractmethod
-    def _column_squares(self, terms: int) -> float:
-        """sum_{j < terms} c_j^2."""
-
-    def _choose_lattice(self) -> int:
-        needed = self.kappa * math.sqrt(self.horizon) / (_RELATIVE_ROUNDING * self.column_norm)
-        return 1 << max(8, math.ceil(math.log2(needed)))
+    def column_squares(self, terms: int) -> float:
+        """sum_{j < terms} c_j^2 of the stored coefficients."""
 
     @property
     def sensitivity(self) -> float:
@@ -360,20 +348,20 @@ class _Toeplitz(Factor):
 
     def sensitivity_to(self, changes: int) -> float:
         # A change moves the ticks up to the next one. Sums of squares that fall grow most where all are as long.
-        norm = math.sqrt(changes * self._column_squares(-(-self.horizon // changes))) * _UP
+        norm = math.sqrt(changes * self.column_squares(-(-self.horizon // changes))) * _UP
         return (self.lattice * norm + self.kappa * math.sqrt(self.horizon)) * _UP
 
-    @abc.abstractmethod
-    def row_sum(self, t: int) -> float:
-        """A bound of the sum of the absolute values of the row of tick t."""
-
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        """For the variance of tick t; with little noise N_t is X + R, X sub-Gaussian and |R| <= row_sum kappa/2."""
+        """For the variance of tick t; with little noise N_t is X + R, X sub-Gaussian and |R| <= row_sum kappa/2.
+
+        row_sum, of the absolute values of the row of tick t, is at most sqrt(t row_squares): Cauchy-Schwarz.
+        """
         if sigma >= LEAST_WIDTH:
             return lattice_shift([(CorrelatedNoise(self, sigma), t)], probability)
-        variance = self.row_squares(t) * float(sigma) ** 2
+        squares = self.row_squares(t)
+        variance = squares * float(sigma) ** 2
         reach = math.sqrt(-2.0 * variance * math.log(probability)) * (1.0 + 1e-11)
-        steps = reach + self.row_sum(t) * self.kappa / 2.0 + self.lattice / 2.0
+        steps = reach + math.sqrt(t * squares) * self.kappa / 2.0 + self.lattice / 2.0
         return math.ceil(steps / self.lattice * (1.0 + 1e-12))
 
 
@@ -409,14 +397,12 @@ class SquareRoot(_Toeplitz):
     name = "square-root"
 
     def __init__(self, horizon: int) -> None:
-        super().__init__(horizon)
         if horizon > MAX_SQUARE_ROOT:
             raise ParameterError(f"the square-root factorisation takes at most 2**20 ticks, not {horizon}; use 'blt'")
         j = np.arange(1, horizon, dtype=np.float64)
         exact = np.cumprod((2.0 * j - 1.0) / (2.0 * j))
         self.coefficients: Integers = np.rint(exact * 2.0**COEFFICIENT_BITS).astype(np.int64)
-        self.kappa = 1.0
-        self.lattice = self._choose_lattice()
+        super().__init__(horizon, kappa=1.0)
 
     @cached_property
     def _squares(self) -> Floats:
@@ -424,17 +410,14 @@ class SquareRoot(_Toeplitz):
         stored = self.coefficients / 2.0**COEFFICIENT_BITS
         return np.cumsum(np.concatenate([[1.0], stored * stored]))
 
-    def _column_squares(self, terms: int) -> float:
+    def column_squares(self, terms: int) -> float:
         return float(self._squares[terms - 1])
 
     def row_squares(self, t: int) -> float:
         return float(self._squares[t - 1])
 
-    def row_sum(self, t: int) -> float:
-        return math.sqrt(t * self.row_squares(t))  # Cauchy-Schwarz
-
     def tick_noise(self, sigma: Fraction) -> TickNoise:
-        return TickNoise("square-root", self.horizon, _float_above(sigma), self.lattice, self.kappa)
+        return TickNoise("square-root", self.horizon, math.nextafter(sigma, math.inf), self.lattice, self.kappa)
 
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         state = self.start(size)
@@ -442,7 +425,7 @@ class SquareRoot(_Toeplitz):
             self.advance(state, t, sigma, source)
         return state
 
-    def start(self, size: int) -> dict[str, Integers]:
+    def start(self, size: int, tick: int = 0) -> dict[str, Integers]:
         return {"past": np.zeros((size, 0), np.int64), "noise": np.zeros(size, np.int64)}
 
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
@@ -469,7 +452,6 @@ class Buffered(_Toeplitz):
     name = "blt"
 
     def __init__(self, horizon: int) -> None:
-        super().__init__(horizon)
         row = min(len(THETA) - 1, max(0, math.ceil(math.log2(horizon)) - 2))
         self.theta: Integers = np.array(THETA[row], np.int64)
         self.omega: Integers = np.array(OMEGA[row], np.int64)
@@ -477,10 +459,10 @@ class Buffered(_Toeplitz):
         self._gaps: Floats = (2**COEFFICIENT_BITS - self.theta) / 2.0**COEFFICIENT_BITS
         self._omega: Floats = self.omega / 2.0**COEFFICIENT_BITS
         # The sum is rounded once (at most 1/2 on each side), the buffers at every step, and they forget at rate theta.
-        self.kappa = (1.0 + float((self._omega / self._gaps).sum()) * 2.0**-_FRACTION_BITS) * _UP
-        self.lattice = self._choose_lattice()
+        kappa = (1.0 + float((self._omega / self._gaps).sum()) * 2.0**-_FRACTION_BITS) * _UP
+        super().__init__(horizon, kappa)
 
-    def _column_squares(self, terms: int) -> float:
+    def column_squares(self, terms: int) -> float:
         return 1.0 + geometric_squares(self._omega, self._gaps, terms - 1)
 
     @cached_property
@@ -498,12 +480,11 @@ class Buffered(_Toeplitz):
     def row_squares(self, t: int) -> float:
         return geometric_squares(*self._rows, t)
 
-    def row_sum(self, t: int) -> float:
-        return math.sqrt(t * self.row_squares(t))  # Cauchy-Schwarz
-
     def tick_noise(self, sigma: Fraction) -> TickNoise:
         weights, gaps = (tuple(map(float, numbers)) for numbers in self._rows)
-        return TickNoise("powers", self.horizon, _float_above(sigma), self.lattice, self.kappa, weights, gaps)
+        return TickNoise(
+            "powers", self.horizon, math.nextafter(sigma, math.inf), self.lattice, self.kappa, weights, gaps
+        )
 
     def join(self, size: int, tick: int, sigma: Fraction, source: RandomSource) -> dict[str, Integers]:
         # From the law at the last of every 64 ticks (an expensive table each), and the few ticks after it run. Which
@@ -517,17 +498,16 @@ class Buffered(_Toeplitz):
             passed = 0
         else:
             state["buffers"], state["noise"] = law.draw(size, source)
-        self.replay(state, tick - passed, sigma, source)
+        self.advance(state, tick, sigma, source, tick - passed)
         return state
 
-    def start(self, size: int) -> dict[str, Integers]:
+    def start(self, size: int, tick: int = 0) -> dict[str, Integers]:
         return {"buffers": np.zeros((len(self.theta), size), np.int64), "noise": np.zeros(size, np.int64)}
 
-    def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
-        return self.replay(state, 1, sigma, source)
-
-    def replay(self, state: dict[str, Integers], steps: int, sigma: Fraction, source: RandomSource) -> Integers:
-        """Runs several ticks at once, whose noises nobody needs but the last: for a counter that begins late."""
+    def advance(
+        self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource, steps: int = 1
+    ) -> Integers:
+        # Several steps at once for a counter that begins late: nobody needs their noises but the last.
         size = len(state["noise"])
         most = max(1, 2**21 // max(1, size))
         while steps > 0:

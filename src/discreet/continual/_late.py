@@ -13,6 +13,7 @@ computes it, and None says that it is not. The argument is in docs/privacy/corre
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
@@ -27,7 +28,7 @@ from discreet.noise.source import MAX_SCALE
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH
 
 Integers = npt.NDArray[np.int64]
-Matrix = list[list[Decimal]]
+Matrix = npt.NDArray[np.object_]  # of Decimal
 
 _DIGITS = 120
 _BITS = 200  # of a standard deviation, after the point
@@ -53,78 +54,60 @@ class StateLaw:
         return np.ascontiguousarray(drawn[:, 1:].T), np.ascontiguousarray(drawn[:, 0])
 
 
-def _product(a: Matrix, b: Matrix) -> Matrix:
-    columns = list(zip(*b, strict=True))
-    return [[sum((x * y for x, y in zip(row, column, strict=True)), Decimal(0)) for column in columns] for row in a]
+def _identity(n: int) -> Matrix:
+    return np.array([[Decimal(int(i == j)) for j in range(n)] for i in range(n)], object)
 
 
-def _transposed(a: Matrix) -> Matrix:
-    return [list(row) for row in zip(*a, strict=True)]
-
-
-def _sum(a: Matrix, b: Matrix) -> Matrix:
-    return [[x + y for x, y in zip(row, other, strict=True)] for row, other in zip(a, b, strict=True)]
-
-
-def state_covariance(theta: list[Decimal], omega: list[Decimal], tick: int) -> Matrix:
+def state_covariance(theta: Iterable[Decimal], omega: Iterable[Decimal], tick: int) -> Matrix:
     """The covariance of (N, S_1, ...) after `tick` ticks without roundings, for independent noises of variance 1.
 
     z_t = w_t + sum_i omega_i S_i, S_i <- theta_i S_i + w_t, N <- N + w_t. By doubling: of s + t ticks it is that of t
     ticks and, moved on by t ticks, that of s.
     """
-    n = len(theta) + 1
-    step = [[Decimal(1), *(-o for o in omega)]]
-    for i, t in enumerate(theta):
-        step.append([Decimal(0), *((t if i == j else Decimal(0)) - o for j, o in enumerate(omega))])
-    power: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
-    covariance: Matrix = [[Decimal(0)] * n for _ in range(n)]
-    fresh: Matrix = [[Decimal(1)] * n for _ in range(n)]
+    step = np.diag(np.array([Decimal(1), *theta], object)) - np.array([Decimal(0), *omega], object)
+    n = len(step)
+    power = _identity(n)
+    covariance, fresh = np.full((n, n), Decimal(0), object), np.full((n, n), Decimal(1), object)
     for bit in f"{tick:b}":
-        covariance = _sum(_product(_product(power, covariance), _transposed(power)), covariance)
-        power = _product(power, power)
+        covariance = power @ covariance @ power.T + covariance
+        power = power @ power
         if bit == "1":
-            covariance = _sum(_product(_product(step, covariance), _transposed(step)), fresh)
-            power = _product(step, power)
+            covariance = step @ covariance @ step.T + fresh
+            power = step @ power
     return covariance
 
 
-def _decomposed(a: Matrix) -> tuple[Matrix, list[Decimal]]:
+def _decomposed(a: Matrix) -> tuple[Matrix, Matrix]:
     """(L, D) with A = L diag(D) L^T, L lower with a diagonal of ones."""
     n = len(a)
-    lower: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
-    diagonal: list[Decimal] = []
+    lower, diagonal = _identity(n), np.full(n, Decimal(0), object)
     for i in range(n):
         for j in range(i):
-            rest = sum((lower[i][k] * lower[j][k] * diagonal[k] for k in range(j)), Decimal(0))
-            lower[i][j] = (a[i][j] - rest) / diagonal[j]
-        diagonal.append(a[i][i] - sum((lower[i][k] ** 2 * diagonal[k] for k in range(i)), Decimal(0)))
+            lower[i, j] = (a[i, j] - (lower[i, :j] * lower[j, :j] * diagonal[:j]).sum()) / diagonal[j]
+        diagonal[i] = a[i, i] - (lower[i, :i] ** 2 * diagonal[:i]).sum()
     return lower, diagonal
 
 
 def _inverted(lower: Matrix) -> Matrix:
     """The inverse of a lower matrix with a diagonal of ones."""
     n = len(lower)
-    inverse: Matrix = [[Decimal(int(i == j)) for j in range(n)] for i in range(n)]
+    inverse = _identity(n)
     for i in range(n):
         for j in range(i):
-            inverse[i][j] = -sum((lower[i][k] * inverse[k][j] for k in range(j, i)), Decimal(0))
+            inverse[i, j] = -(lower[i, j:i] * inverse[j:i, j]).sum()
     return inverse
 
 
-def _told(theta: list[Decimal], omega: list[Decimal]) -> Matrix:
+def _told(theta: Matrix, omega: Matrix) -> Matrix:
     """What all later noises tell of (N, S_1, ...), as a precision: sums over k of products of their effects on z.
 
     S_i moves z by omega_i theta_i^k at the k-th tick from there, and N by -c_k.
     """
     one = Decimal(1)
-    among = [
-        [o * p / (one - t * u) for p, u in zip(omega, theta, strict=True)] for o, t in zip(omega, theta, strict=True)
-    ]
-    of_c = one + sum((value for row in among for value in row), Decimal(0))
-    cross = []
-    for o, t in zip(omega, theta, strict=True):
-        cross.append(-o * (one + sum((p * t / (one - t * u) for p, u in zip(omega, theta, strict=True)), Decimal(0))))
-    return [[of_c, *cross], *([side, *row] for side, row in zip(cross, among, strict=True))]
+    among = omega[:, None] * omega / (one - theta[:, None] * theta)
+    of_c = one + among.ravel().sum()
+    cross = [-o * (one + (omega * t / (one - t * theta)).sum()) for o, t in zip(omega, theta, strict=True)]
+    return np.block([[np.array([[of_c]], object), np.array([cross], object)], [np.array([cross], object).T, among]])
 
 
 @lru_cache(maxsize=64)
@@ -138,44 +121,38 @@ def state_law(
     with localcontext() as context:
         context.prec, context.rounding = _DIGITS, ROUND_HALF_EVEN
         unit = Decimal(2) ** coefficient_bits
-        exact_theta, exact_omega = ([Decimal(value) / unit for value in values] for values in (theta, omega))
+        exact_theta, exact_omega = (
+            np.array([Decimal(value) / unit for value in values], object) for values in (theta, omega)
+        )
         # In units of sigma, and of the grid that each of them is on.
-        units = [Decimal(1), *([Decimal(2) ** fraction_bits] * len(theta))]
-        covariance = state_covariance(exact_theta, exact_omega, tick)
-        scaled = [
-            [value * a * b for value, b in zip(row, units, strict=True)]
-            for row, a in zip(covariance, units, strict=True)
-        ]
+        units = np.array([Decimal(1), *([Decimal(2) ** fraction_bits] * len(theta))], object)
+        scaled = state_covariance(exact_theta, exact_omega, tick) * units[:, None] * units
         lower, variances = _decomposed(scaled)
         if min(variances) <= 0:
             return None
         inverse = _inverted(lower)
         # How wide the state is, given everything that is published later: the other way round, from the precisions.
         n = len(units)
-        precision = [
-            [
-                sum((inverse[k][i] * inverse[k][j] / variances[k] for k in range(n)), Decimal(0))
-                + told / units[i] / units[j]
-                for j, told in enumerate(row)
-            ]
-            for i, row in enumerate(_told(exact_theta, exact_omega))
-        ]
-        _, told_of = _decomposed([row[::-1] for row in precision[::-1]])
+        precision = np.array(
+            [[(inverse[:, i] * inverse[:, j] / variances).sum() for j in range(n)] for i in range(n)], object
+        )
+        precision += _told(exact_theta, exact_omega) / units[:, None] / units
+        _, told_of = _decomposed(precision[::-1, ::-1])
         if min(told_of) <= 0:
             return None
         narrowest = float(sigma) / math.sqrt(float(max(told_of)))
         squared = sigma * sigma
         sigmas = tuple(_root(Fraction(variance) * squared) for variance in variances)
         # U_i = sum_k G_ik U_k + what is new, G = 1 - L^-1.
-        largest = max((abs(inverse[i][j]) for i in range(n) for j in range(i)), default=Decimal(0))
+        largest = max((abs(inverse[i, j]) for i in range(n) for j in range(i)), default=Decimal(0))
         bits = 62 - max(0, math.ceil(math.log2(float(largest) + 1.0)))
         if bits < 20 or max(sigmas) > MAX_SCALE:
             return None
         regressions = tuple(
-            np.array([int((-inverse[i][j] * 2**bits).to_integral_value()) for j in range(i - 1, -1, -1)], np.int64)
+            np.array([int((-inverse[i, j] * 2**bits).to_integral_value()) for j in range(i - 1, -1, -1)], np.int64)
             for i in range(n)
         )
-        spread = sum(math.sqrt(float(scaled[i][i])) for i in range(n)) * float(sigma)
+        spread = sum(math.sqrt(float(scaled[i, i])) for i in range(n)) * float(sigma)
     off = 0.5 + _REACH * spread * 2.0 ** -(bits + 1)  # a centre from the regression
     moved = sum((off * float(sigma / each)) ** 2 for each in sigmas[1:])
     if narrowest < LEAST_WIDTH / 2 or moved > tick * (kappa / 2.0) ** 2:

@@ -11,29 +11,16 @@ and then the presence of one would decide what counts of the other.
 
 from __future__ import annotations
 
-import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from discreet import _native
+from discreet.continual._base import State
 from discreet.continual._factors import MAX_HORIZON
-from discreet.continual._state import State
 from discreet.errors import CorruptStateError, DataError, ParameterError
-from discreet.events.items import (
-    DEFAULT_MAX_KEY_BYTES,
-    arrow_chunks,
-    is_arrow,
-    is_several,
-    item_of,
-    listed,
-    prepare_column,
-    skip_nulls,
-)
 from discreet.privacy.checks import whole_number
-from discreet.summaries._base import wrap_counters
+from discreet.summaries.counters import ValuesSeen, wrap_counters
 
 Integers = npt.NDArray[np.int64]
 
@@ -41,39 +28,6 @@ _ITEM_BITS = 32
 _MOST_ITEMS = 2**_ITEM_BITS
 _INTEGER_TAG, _LAST_TAG = 2, 3  # of values of several kinds: text, bytes, an integer, a large one
 _KINDS = ("none", "int64", "uint64", "string", "binary", "mixed")
-
-
-class ValuesSeen:
-    """Values of any kind that may be an item, by numbers in the order of their first appearance. NOT private."""
-
-    def __init__(self, role: str) -> None:
-        self._role = role
-        self._native = _native.Interner(DEFAULT_MAX_KEY_BYTES, secrets.randbits(64), True)
-
-    def __len__(self) -> int:
-        return self._native.size
-
-    def of(self, column: Any, nulls: str) -> Integers:
-        """The number of every row; -1 for a null that is skipped, and for what cannot be an item."""
-        skip, prepared = skip_nulls(nulls), prepare_column(column)
-        if not is_arrow(prepared) and not isinstance(prepared, np.ndarray):
-            prepared = listed(prepared, self._role)
-            if not skip and any(value is None for value in prepared):
-                raise DataError(f'the {self._role} have nulls; pass nulls="skip" to leave those rows out')
-            # The native reader drops objects that cannot be items; here each row must keep its place.
-            skip, prepared = True, [None if value is None else item_of(value) for value in prepared]
-        try:
-            return np.frombuffer(self._native.number(prepared, skip), np.int32).astype(np.int64)
-        except DataError as error:
-            raise DataError(f"{self._role}: {error}") from None
-
-    def raw(self) -> tuple[str, bytes, bytes, bytes, bytes]:
-        """All values as raw counters, by number."""
-        return self._native.keys(range(len(self)))
-
-    def column(self) -> pa.Array:
-        """All values, by number."""
-        return wrap_counters(self.raw()).items
 
 
 class Again(NamedTuple):
@@ -307,19 +261,3 @@ def _within(known: Integers, asked: Integers) -> npt.NDArray[np.bool_]:
         return np.zeros(len(asked), bool)
     places = np.searchsorted(known, asked)
     return np.asarray(known[np.minimum(places, len(known) - 1)] == asked)
-
-
-def person_rows(items: Any) -> tuple[Any, Integers | None, int | None]:
-    """(items, rows, length): a column for `ValuesSeen`, and of lists which of their `length` rows each item is of."""
-    from discreet.continual._events import flattened
-
-    column = prepare_column(items)
-    nested = False
-    if is_arrow(column):
-        chunks = list(arrow_chunks(column))
-        column = pa.chunked_array(chunks) if chunks else column
-        nested = any(pa.types.is_nested(chunk.type) for chunk in chunks)
-    elif is_several(column) and not isinstance(column, np.ndarray):
-        column = list(column)
-        nested = any(map(is_several, column))
-    return (*flattened(column), len(column)) if nested else (column, None, None)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual._base import Continual
+from discreet.continual._base import Continual, State
 from discreet.continual._doubling import Doubling, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
-from discreet.continual._state import State
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.events.items import read
 from discreet.noise import RandomSource
@@ -23,8 +22,6 @@ from discreet.privacy.estimate import Estimate
 from discreet.releases.over_time import Increase, OverTime, Term, reach_of_increase
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from discreet.privacy.ledger import Account
 
 Integers = npt.NDArray[np.int64]
@@ -91,7 +88,6 @@ class Counter(Continual):
         self._asked = (method, base)
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
-        self._run_of_last = self.run_name
         self.factor, self.sigma = self._make_factor()
         self._noises = self.factor.start(self.size or 1)
 
@@ -159,22 +155,15 @@ class Counter(Continual):
         self._last = self._total + noise
         self.tick += 1
 
-    @property
-    def last(self) -> Any:
-        """The latest release; None before the first tick."""
-        return self._published()
-
     def _latest(self) -> Any:
         if self._last is None:
             return None
         return int(self._last[0]) if self.size is None else self._last.copy()
 
-    def _remember(self, drawn: bool) -> None:
+    def _remember(self) -> None:
         assert self._last is not None
-        self._run_of_last = self.run_name if drawn else ""
-        if self.remember:
-            self._past[self.tick] = (self._run_of_last, self._last.copy())
-            self._forget_old()
+        self._past[self.tick] = (self._run_of_last, self._last.copy())
+        self._past = {tick: past for tick, past in self._past.items() if tick >= self.tick - self.remember}
 
     def over_time(self, t: int) -> OverTime:
         """What the noise of tick t is made of, for increases."""
@@ -262,7 +251,7 @@ class Counter(Continual):
         return np.atleast_1d(given).astype(np.int64)
 
     def _state(self) -> State:
-        header = {**self._saved(), **self.parameters, "has_release": self._last is not None}
+        header = {**self.parameters, "has_release": self._last is not None}
         header |= {} if self._run_of_last == self.run_name else {"run_of_last": self._run_of_last}
         past = [(tick, run, values) for tick, (run, values) in sorted(self._past.items())]
         prefix = "" if self.horizon is None else "run."  # those of epochs have names of their own
@@ -276,33 +265,27 @@ class Counter(Continual):
         return State(header, arrays, {})
 
     @classmethod
-    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+    def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
+        given = {name: header[name] for name in cls._arguments}
+        return {**given, **{name: header[name] for name in cls._optional if name in header}}
+
+    def _load(self, state: State) -> None:
         header, arrays, _ = state
-        counter = cls(
-            header["horizon"],
-            Budget.from_dict(header["budget"]),
-            **{name: header[name] for name in cls._arguments},
-            **{name: header[name] for name in cls._optional if name in header},
-            ledger=ledger,
-            source=source,
-        )
-        counter._restore(header)
-        noises = {"noise": np.zeros(counter.size or 1, np.int64), **arrays}
-        if counter.horizon is not None:
+        noises = {"noise": np.zeros(self.size or 1, np.int64), **arrays}
+        if self.horizon is not None:
             noises = {name[4:]: array for name, array in arrays.items() if name.startswith("run.")}
-        counter._noises = counter.factor.loaded(noises, counter.size or 1, counter.tick)
-        counter._total = arrays["total"]
-        counter._last = arrays["last"] if header["has_release"] else None
-        for array in (counter._total, counter._last):
-            if array is not None and array.shape != (counter.size or 1,):
+        self._noises = self.factor.loaded(noises, self.size or 1, self.tick)
+        self._total = arrays["total"]
+        self._last = arrays["last"] if header["has_release"] else None
+        for array in (self._total, self._last):
+            if array is not None and array.shape != (self.size or 1,):
                 raise CorruptStateError("the state has arrays of another size")
-        counter._run_of_last = str(header.get("run_of_last", counter.run_name))
-        past = arrays.get("past", np.zeros((0, 1 + (counter.size or 1)), np.int64))
-        if past.ndim != 2 or past.shape[1] != 1 + (counter.size or 1):
+        self._run_of_last = str(header.get("run_of_last", self.run_name))
+        past = arrays.get("past", np.zeros((0, 1 + (self.size or 1)), np.int64))
+        if past.ndim != 2 or past.shape[1] != 1 + (self.size or 1):
             raise CorruptStateError("the state has arrays of another size")
         for (tick, *values), run in zip(past.tolist(), header.get("runs", []), strict=True):
-            counter._past[whole_number("tick", tick, 1, counter.tick)] = (str(run), np.array(values, np.int64))
-        return counter
+            self._past[whole_number("tick", tick, 1, self.tick)] = (str(run), np.array(values, np.int64))
 
     def __repr__(self) -> str:
         ticks = "unknown" if self.horizon is None else str(self.horizon)

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet.continual._base import State
 from discreet.continual._factors import Factor, changes_of_a_window, window_factor
 from discreet.continual._people import Again, PeopleSeen, assumed_of_visits, checked_window
-from discreet.continual._state import State
 from discreet.continual.counter import Counter, Integers
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from discreet.privacy.ledger import Account
 
 
@@ -77,6 +75,7 @@ class DistinctCount(Counter):
             source=source,
         )
         self._people = self.new_people()
+        self.assumptions = assumed_of_visits(self.max_visits)
         self._added = 0  # people who begin to count in the open tick
 
     def new_people(self) -> PeopleSeen:
@@ -89,10 +88,6 @@ class DistinctCount(Counter):
         if self.horizon is None or self._asked[0] != "auto":
             return factor
         return window_factor(factor, self._rho * share, 1, self.changes)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return assumed_of_visits(self.max_visits)
 
     def add(self, users: Any, *, nulls: str = "error") -> None:
         """Take rows of the tick that `step` will publish next, as they come."""
@@ -142,12 +137,11 @@ class DistinctCount(Counter):
         people, more, pieces = self._people.saved()
         return State({**header, "people": people, "added": self._added}, {**arrays, **more}, {**blobs, **pieces})
 
-    @classmethod
-    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
-        counter, header = super()._rebuilt(state, ledger, source), state.header
-        counter._people.load(State(header["people"], state.arrays, state.blobs), 1, counter.tick)
-        counter._added = whole_number("added", header["added"], 0, header["people"]["number"])
-        return counter
+    def _load(self, state: State) -> None:
+        super()._load(state)
+        header = state.header
+        self._people.load(State(header["people"], state.arrays, state.blobs), 1, self.tick)
+        self._added = whole_number("added", header["added"], 0, header["people"]["number"])
 
     def __repr__(self) -> str:
         ticks = "unknown" if self.horizon is None else str(self.horizon)

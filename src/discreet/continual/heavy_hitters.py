@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,34 +14,33 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.continual._base import ListedOverTime
-from discreet.continual._discovered_items import Discovered
+from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
-from discreet.continual._factors import MAX_HORIZON, Buffered, levels
-from discreet.continual._people import ValuesSeen
-from discreet.continual._state import State, items_of_plain, plain_items
+from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, levels
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.events.values import items_array, taken
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw
 from discreet.privacy import Budget
-from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
+from discreet.privacy.calibration.tails import chan_threshold
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
 from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
-from discreet.summaries._base import RawCounts
+from discreet.summaries.counters import RawCounts, ValuesSeen, update_all
 from discreet.summaries.memory import COUNTERS, SKETCH_MEMORY, Memory, counters_in
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from discreet.privacy.ledger import Account
+
+Integers = npt.NDArray[np.int64]
 
 MECHANISMS = {"discover": COUNTERS, "offset": COUNTERS, "chan": 4096}
 """With the counters of each by default."""
@@ -58,6 +57,8 @@ class _Node:
     last: int
     offset: int
     counts: dict[Item, int]
+    scale: Fraction  # of its noise
+    threshold: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,113 @@ class NodePlan:
     levels: int
     scale: Fraction
     threshold: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a release said of an item for the ticks `first` to `last`, and that release's offset. All public."""
+
+    first: int
+    last: int
+    count: int
+    offset: int
+
+
+class Discovered:
+    """Items whose names are public: what was found of them before, and a counter each that begins when they are.
+
+    An event of one of the items is in one counter, at one tick: rho-zCDP for all of them together, as for `Counter`.
+    """
+
+    def __init__(self, factor: Factor, rho: float) -> None:
+        self.factor = factor
+        self.sigma: Fraction = self.factor.sigma(rho)
+        self.tick = 0
+        self.index: dict[Item, int] = {}
+        self.parts: list[Part] = []
+        self.since: Integers = np.zeros(0, np.int64)  # true counts after the item was found
+        self.ages: Integers = np.zeros(0, np.int64)  # ticks of its counter
+        self._noise = factor.start(0)
+        self.carried: Integers = np.zeros(0, np.int64)  # what the counters of a first run had published
+        self.carried_error = 0.0  # the standard deviation of the noise in that
+        self.carried_below = 0.0  # what it may lack
+
+    def take(self, items: list[Item], counts: Integers) -> npt.NDArray[np.bool_]:
+        """Count the events of the next tick, of those of different items that are public; which of them are."""
+        places = np.array([self.index.get(item, -1) for item in items], np.int64)
+        public = np.asarray(places >= 0)
+        self.since[places[public]] += counts[public]
+        return public
+
+    def advance(self, tick: int, source: RandomSource) -> None:
+        """The noise of the next tick."""
+        self.tick = tick
+        if self.index or isinstance(self.factor, Doubling):  # epochs begin for nobody, too
+            self.factor.advance(self._noise, tick, self.sigma, source)
+            self.ages += 1
+
+    def join(self, first: int, last: int, counts: dict[Item, int], offset: int) -> None:
+        """A release of these ticks; what it says of an item replaces what a smaller one inside of it said.
+
+        An item has one part: after the first that has it events go to its counter, so that others with the item contain
+        the first.
+        """
+        for item, count in counts.items():
+            part, place = Part(first, last, count, offset), self.index.setdefault(item, len(self.parts))
+            self.parts[place : place + 1] = [part]
+        more = len(self.parts) - len(self.since)
+        self.since, self.ages, self.carried = (
+            np.pad(array, (0, more)) for array in (self.since, self.ages, self.carried)
+        )
+        fresh = self.factor.start(more, self.tick)
+        self._noise = {name: np.concatenate([old, fresh[name]], axis=-1) for name, old in self._noise.items()}
+
+    def counts(self) -> tuple[Integers, Integers]:
+        """(private count, how much of it came after the item was found) of every item.
+
+        The first is its parts and the second, which is its counter with noise, after those of runs before.
+        """
+        followed = self.carried + self.since + self.factor.to_counts(self._noise["noise"])
+        return np.array([part.count for part in self.parts], np.int64) + followed, followed
+
+    def begin_again(self, published: dict[Item, int], missing: float, error: float) -> None:
+        """Begin counters with new noise. Beside its parts an item keeps what was published, whatever nodes say later.
+
+        `missing` is what the published counts may lack. Parts lack the same, unless another draw was published. `error`
+        is the standard deviation of the noise of the counters so far.
+        """
+        drawn, followed = self.counts()
+        parts = drawn - followed
+        if any(published.get(item, drawn[place]) != drawn[place] for item, place in self.index.items()):
+            self.carried_below += missing
+        for item, place in self.index.items():
+            if item in published:
+                self.carried[place] = published[item] - parts[place]
+        self.carried_error = error
+        self.since, self.ages = np.zeros((2, len(self.parts)), np.int64)
+        self._noise = self.factor.start(len(self.parts), self.tick)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Integers]]:
+        """The state: a part of the header, and arrays. Not private."""
+        kind, items = plain_items(self.index)
+        parts = [[astuple(part)] for part in self.parts]  # a list of one: there might have been more, once
+        header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
+        return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
+
+    def load(self, header: dict[str, Any], arrays: dict[str, Integers], tick: int) -> None:
+        """The inverse of `saved`, at that tick."""
+        self.tick = tick
+        items = items_of_plain(header["kind"], header["items"])
+        self.index = {item: place for place, item in enumerate(items)}
+        self.parts = [Part(*map(int, part)) for (part,) in header["parts"]]
+        self._noise = self.factor.loaded(arrays, len(items), tick)
+        self.since, self.ages, self.carried = arrays["since"], arrays["ages"], arrays["carried"]
+        self.carried_error, self.carried_below = map(float, header["carried"])
+        one = (len(items),)
+        if len(self.index) != len(items) or len(self.parts) != len(items):
+            raise CorruptStateError("the state has counters of other items")
+        if any(array.shape != one for array in (self.since, self.ages, self.carried)):
+            raise CorruptStateError("the state has counters of another size")
 
 
 class HeavyHitters(ListedOverTime):
@@ -107,8 +215,8 @@ class HeavyHitters(ListedOverTime):
         mechanism: "discover", or "offset" with a window (and where epsilon is above 20), or "chan" for the baseline.
         base: The base of the tree; by default four levels of nodes for "discover", and else the base with the least
             noise at the worst tick.
-        every: Of "discover": the ticks after which items are looked for; by default a 64th of the horizon. The rarer,
-            the fewer events an item needs.
+        every: Of "discover": the ticks after which items are looked for. The rarer, the fewer events an item needs. By
+            default a 64th of the horizon, and sooner at first: after 1, 2, 4, ... ticks, which costs nothing.
         remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
         state. ledger, charge_id, source: As for `Counter`.
     """
@@ -143,6 +251,8 @@ class HeavyHitters(ListedOverTime):
         self.mechanism = mechanism
         self._asked = (None if base is None else whole_number("base", base, 2), every)
         self._in_epochs = self.horizon is None and self.window is None
+        # Not in an epoch, which follows others, and not where looks are given: they might cost another level of nodes.
+        self._looks_early = mechanism == "discover" and every is None and not self._in_epochs
         self.discovered: Discovered | None = None
         if mechanism == "discover":
             if self.window is not None:
@@ -161,7 +271,7 @@ class HeavyHitters(ListedOverTime):
             if mechanism == "chan":
                 raise ParameterError('the noise of mechanism "chan" grows with its counters; give capacity, not memory')
             room = Memory(memory, SKETCH_MEMORY).room
-            spans = [2**epoch for epoch in range(EPOCHS)] if self._in_epochs else [self._span(1)]
+            spans = [2**epoch for epoch in range(EPOCHS)] if self._in_epochs else [self.window or self.horizon or 1]
             capacity = counters_in(room // max(self._shape(span)[2] for span in spans))
         self.capacity = whole_number("capacity", MECHANISMS[mechanism] if capacity is None else capacity, 1, 2**30)
         self._plan = cache(self.plan)
@@ -173,15 +283,10 @@ class HeavyHitters(ListedOverTime):
         self._sketches = self.new_sketches()
         self._nodes: list[_Node] = []
 
-    def _span(self, first: int) -> int:
-        """The ticks that the nodes from tick `first` on are divided over."""
-        if self._in_epochs:
-            return first  # epoch e has the ticks 2^e, ..., 2^(e+1) - 1
-        return (self.horizon or 1) if self.window is None else self.window
-
     def _adopt(self, first: int) -> None:
         """Begin the ticks from `first` on: all of them, or an epoch."""
-        self._first, plan = first, self._plan(self._span(first))
+        # Epoch e has the ticks 2^e, ..., 2^(e+1) - 1.
+        self._first, plan = first, self._plan(first if self._in_epochs else self.window or self.horizon or 1)
         self.every, self.base, self.levels = plan.every, plan.base, plan.levels
         self.scale, self.threshold = plan.scale, plan.threshold
 
@@ -190,12 +295,21 @@ class HeavyHitters(ListedOverTime):
         base, every = self._asked
         if self.mechanism == "discover":
             every = max(1, span // _BLOCKS) if every is None else whole_number("every", every, 1, span)
-            blocks = span // every
+            blocks = self._looks(span, every)
             # Four levels, of which the last is about the whole stream.
             base = max(2, int(blocks ** (1 / 3) + 1e-9)) if base is None else base
             return every, base, levels(blocks, base)
         base = _best_base(*self._promise, span) if base is None else base
         return 1, base, levels(span, base)
+
+    def _looks(self, ticks: int, every: int) -> int:
+        """How many blocks have ended after this many ticks: at 1, 2, 4, ... below `every`, then at its multiples."""
+        return ticks // every + (min(ticks, every - 1).bit_length() if self._looks_early else 0)
+
+    def _end_of(self, block: int) -> int:
+        """The last tick of a block, counted from 1; 0 for the block before the first."""
+        early = (self.every - 1).bit_length() if self._looks_early else 0
+        return (block - early) * self.every if block > early else 2**block // 2
 
     def plan(self, span: int) -> NodePlan:
         """The nodes of this many ticks: of all, or of an epoch."""
@@ -213,30 +327,25 @@ class HeavyHitters(ListedOverTime):
 
     def _enter(self) -> None:
         """Without a horizon: begin the epoch of the next tick, if it is another. Its nodes have all of the budget."""
-        if self._in_epochs and epoch_of(self.tick + 1)[1] != self._first:
-            self._adopt(epoch_of(self.tick + 1)[1])
+        first = epoch_of(self.tick + 1)[1]
+        if first != self._first:
+            self._adopt(first)
             self._sketches = self.new_sketches()
-
-    def _plan_of(self, node: _Node) -> tuple[Fraction, int]:
-        """(scale, threshold) of a node."""
-        if not self._in_epochs or node.first >= self._first:
-            return self.scale, self.threshold
-        plan = self._plan(epoch_of(node.first)[1])
-        return plan.scale, plan.threshold
 
     def _renew(self) -> None:
         """The noise of a node is drawn when it is released, and what was released is public; counters begin again."""
         if self.discovered is not None and self._last is not None:
             published = dict(zip(self._last.items, self._last.counts.tolist(), strict=True))
-            error = self._error_of_counters(self.discovered, self.tick)
-            self.discovered.begin_again(published, self._missing(self._nodes), error)
+            # What an item may have in nodes that did not release it, except for their noise.
+            missing = float(sum(max(node.offset + node.threshold - 1, 0) for node in self._nodes))
+            self.discovered.begin_again(published, missing, self._error_of_counters(self.discovered, self.tick))
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
         names = ("capacity", "window", "mechanism", "base", *(("every",) if self.discovered is not None else ()))
         names += ("remember",) if self.remember else ()
-        asked = {"base": self._asked[0], "every": None} if self._in_epochs else {}
+        asked = {"every": self._asked[1], **({"base": self._asked[0]} if self._in_epochs else {})}
         return {name: asked[name] if name in asked else getattr(self, name) for name in names}
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
@@ -258,32 +367,23 @@ class HeavyHitters(ListedOverTime):
         needs, if the others come in the same order with it and without it.
         """
         self._is_repeated(None)
-        self._enter()
+        if self._in_epochs:
+            self._enter()
         items = prepare_column(items)
         if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
             items = read(items, lambda: pa.chunked_array(items))
         elif isinstance(items, Iterator):
             items = list(items)
-        if self.discovered is not None and len(self.discovered):
-            items = self._without_public(self.discovered, items, nulls)
+        if self.discovered is not None and self.discovered.index:
+            # Events of public items are counted, and the others stay in their order. Not in an order of their own:
+            # where one call ends and the next begins may depend on every event before.
+            seen = ValuesSeen("items")
+            rows = seen.of(items, nulls)
+            rows, found = rows[rows >= 0], seen.column()
+            public = self.discovered.take(found.to_pylist(), np.bincount(rows, minlength=len(found)))
+            items = taken(found, rows[~public[rows]])
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
-        for sketch in reversed(self._sketches):
-            sketch.update(items, nulls=nulls)
-
-    @staticmethod
-    def _without_public(known: Discovered, items: Any, nulls: str) -> Any:
-        """Count the events of public items; return the others in their order.
-
-        Not in an order of their own: where one call ends and the next begins may depend on every event before.
-        """
-        seen = ValuesSeen("items")
-        rows = seen.of(items, nulls)
-        rows, found = rows[rows >= 0], seen.column()
-        names = found.to_pylist()
-        public = np.array([name in known.index for name in names], np.bool_)
-        times = np.bincount(rows, minlength=len(names)).astype(np.int64)
-        known.take([name for name, there in zip(names, public, strict=True) if there], times[public])
-        return taken(found, rows[~public[rows]])
+        update_all(reversed(self._sketches), items, nulls=nulls)
 
     def step(
         self,
@@ -299,8 +399,7 @@ class HeavyHitters(ListedOverTime):
         published is returned as it was, and `items` are ignored. `save` as for `Counter.step`.
         """
         if self._is_repeated(tick):
-            assert self.last is not None
-            return self.last
+            return self.last  # type: ignore[no-any-return]
         raw = None  # `add` took all there is
         if not isinstance(items, tuple) or items:
             counted = ExactCounts(seed=self._order)
@@ -311,47 +410,50 @@ class HeavyHitters(ListedOverTime):
     def take(self, raw: RawCounts) -> None:
         """Events: those of items that are public go to their counters, all others to the sketches."""
         items, counts = raw.items, raw.counts
-        if self.discovered is not None and len(self.discovered):
-            names = items.to_pylist()
-            known = np.array([name in self.discovered.index for name in names], np.bool_)
-            self.discovered.take([name for name, there in zip(names, known, strict=True) if there], counts[known])
-            items, counts = items.filter(pa.array(~known)), counts[~known]
+        if self.discovered is not None and self.discovered.index:
+            public = self.discovered.take(items.to_pylist(), counts)
+            items, counts = items.filter(pa.array(~public)), counts[~public]
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         for sketch in reversed(self._sketches):
             sketch.update_counts(items, counts)
 
     def _draw(self, raw: RawCounts | None) -> None:
-        self._enter()
+        if self._in_epochs:
+            self._enter()
         if raw is not None:
             self.take(raw)
         now = self.tick + 1
         if self.discovered is not None:
             self.discovered.advance(now, self._source)  # before items join: their counters begin with the next tick
-        if (now - self._first + 1) % self.every == 0:
-            self._end_nodes(now)
+        block = self._looks(now - self._first + 1, self.every)
+        if self._first - 1 + self._end_of(block) == now:
+            self._end_nodes(now, block)
         self.tick = now
         self._last = self._sum(self._cover(now)) if self.discovered is None else self._listed(self.discovered)
 
-    def _end_nodes(self, now: int) -> None:
-        """Release what ends with this tick, and begin what follows."""
-        done = _trailing((now - self._first + 1) // self.every, self.base, self.levels)
+    def _end_nodes(self, now: int, block: int) -> None:
+        """Release what ends with this tick and this block, and begin what follows."""
+        done = 0  # the highest level with a node that ends now
+        while done + 1 < self.levels and block % self.base ** (done + 1) == 0:
+            done += 1
         # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
         for level in range(done + 1) if self.window is not None else (done,):
-            first = now - self.every * self.base**level + 1
+            first = self._first + self._end_of(block - self.base**level)
             self._nodes.append(self.release_node(self._sketches[level], first, now))
         for level in range(done + 1):
-            self._sketches[level] = self._new_sketch()
+            self._sketches[level] = MisraGries(self.capacity, seed=self._seed)
+        newest = self._nodes[-1]
         if self.discovered is not None:
-            newest = self._nodes[-1]
             self.discovered.join(newest.first, newest.last, newest.counts, newest.offset)
-        self._forget(now)
+        if self.window is None:
+            # A node that the new one contains is not used again.
+            self._nodes = [node for node in self._nodes if node.last < newest.first or node is newest]
+        else:
+            self._nodes = [node for node in self._nodes if node.first > now - self.window]
 
     def new_sketches(self) -> list[MisraGries]:
         """What all ticks, or an epoch, begin with: an empty sketch for each level."""
-        return [self._new_sketch() for _ in range(self.levels)]
-
-    def _new_sketch(self) -> MisraGries:
-        return MisraGries(self.capacity, seed=self._seed)
+        return [MisraGries(self.capacity, seed=self._seed) for _ in range(self.levels)]
 
     def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
         """Release the sketch of the ticks `first` to `last`, once."""
@@ -368,15 +470,8 @@ class HeavyHitters(ListedOverTime):
             v = counts + self._source.discrete_laplace(self.scale, len(counts))
             offset, kept = 0, (v >= self.threshold) & (counts > 0)
         names = items.filter(np.asarray(kept)).to_pylist()
-        return _Node(first, last, offset, dict(zip(names, v[kept].tolist(), strict=True)))
-
-    def _forget(self, now: int) -> None:
-        if self.window is None:
-            # A node that the new one contains is not used again.
-            newest = self._nodes[-1]
-            self._nodes = [node for node in self._nodes if node.last < newest.first or node is newest]
-        else:
-            self._nodes = [node for node in self._nodes if node.first > now - self.window]
+        found = dict(zip(names, v[kept].tolist(), strict=True))
+        return _Node(first, last, offset, found, self.scale, self.threshold)
 
     def _cover(self, now: int) -> list[_Node]:
         """The fewest nodes that make up the ticks to publish."""
@@ -397,28 +492,20 @@ class HeavyHitters(ListedOverTime):
         firsts = sorted(node.first for node in self._nodes if node.first <= node.last <= self.tick)
         if self.window is None:
             follow = [1, *(node.last + 1 for node in self._nodes)]
-            inside = self.tick - self._first + 1
-            whole = [*firsts, self.tick - inside % self.every + 1] == follow
+            block = self._looks(self.tick - self._first + 1, self.every)
+            whole = [*firsts, self._first + self._end_of(block)] == follow
         else:  # one begins at every tick of the window
             oldest = max(1, self.tick - self.window + 1)
             whole = not self.tick or (firsts[0] == oldest and len(set(firsts)) == self.tick - oldest + 1)
         if len(firsts) != len(self._nodes) or not whole:
             raise CorruptStateError("the state has nodes of other ticks")
 
-    def _missing(self, nodes: list[_Node]) -> float:
-        """What an item may have in nodes that did not release it, except for their noise."""
-        return float(sum(max(node.offset + self._plan_of(node)[1] - 1, 0) for node in nodes))
-
-    def _widest(self, nodes: list[_Node]) -> Fraction:
-        """The largest scale of their noises."""
-        return max((self._plan_of(node)[0] for node in nodes), default=self.scale)
-
     def _sum(self, nodes: list[_Node]) -> Release:
         total: dict[Item, int] = {}
         for node in nodes:
             for item, count in node.counts.items():
                 total[item] = total.get(item, 0) + count
-        m, scale = len(nodes), self._widest(nodes)
+        m, scale = len(nodes), max((node.scale for node in nodes), default=self.scale)
         # Of an item at most m noises add up, and the cuts decide which of them are in its count: one of 2^m sets. Twice
         # that, since sums of these sets are not independent: -ln(1 - beta) <= 2 beta.
         noise = Noise("laplace", scale, 2 * self.capacity * m * 2**m, terms=m)
@@ -435,22 +522,21 @@ class HeavyHitters(ListedOverTime):
             )
         offset = sum(node.offset for node in nodes)
         lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
-        released = tuple(Stretch(node.offset, self._plan_of(node)[1]) for node in nodes)
+        released = tuple(Stretch(node.offset, node.threshold) for node in nodes)
         model = ErrorModel(noise, offset_noise=Noise("laplace", scale, terms=m))
         return self._told(total, counts, model, released, lacking, offset)
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
-        plans = [self._plan_of(node) for node in self._nodes]
         released = tuple(
-            Stretch(node.offset, threshold, Noise("gaussian", scale, max(1, len(node.counts))))
-            for node, (scale, threshold) in zip(self._nodes, plans, strict=True)
+            Stretch(node.offset, node.threshold, Noise("gaussian", node.scale, max(1, len(node.counts))))
+            for node in self._nodes
         )
         # What an item had before the node that it is released by is in nodes that begin before.
         starts = [node.first for node in self._nodes]
         lacking = [(part.offset, tuple(range(bisect_left(starts, part.first)))) for part in known.parts]
         model = replace(
-            self.error_model(self.tick, len(known)),
+            self.error_model(self.tick, len(known.parts)),
             summary_below=known.carried_below,
             summary_above=known.carried_below,
         )
@@ -490,7 +576,7 @@ class HeavyHitters(ListedOverTime):
         """
         terms = None
         if self.discovered is not None:
-            age = t if self._in_epochs else max(t - self.every, 0)
+            age = t if self._in_epochs else max(t - self._end_of(1), 0)
             factor, sigma = self.discovered.factor, self.discovered.sigma
             terms = tuple(Term(*term) for term in factor.tick_noises(age, sigma))
         return OverTime(t, self.run_name, terms, rises=self.window is None)
@@ -510,81 +596,67 @@ class HeavyHitters(ListedOverTime):
         return ErrorModel(
             Noise("gaussian", scale, max(1, listed)),
             shared=Noise("gaussian", Fraction(error), max(1, listed)) if error else None,
-            stretches=Stretches(counters=self._counters(t)),
+            # As many counters of nodes have got noise up to tick t, at most: one node is released at a time.
+            stretches=Stretches(counters=self.capacity * max(1, t if self._in_epochs else self._looks(t, self.every))),
         )
 
     def _error_of_counters(self, known: Discovered, t: int) -> float:
-        """The standard deviation of the noise of the oldest counter that there may be at tick t."""
-        return known.error(t, t - (1 if self._in_epochs else self.every))
+        """The standard deviation of the noise of the oldest counter that there may be at tick t.
 
-    def _counters(self, t: int) -> int:
-        """How many counters of nodes have got noise up to tick t, at most: one node is released at a time."""
-        return self.capacity * max(1, t if self._in_epochs else t // self.every)
+        Without a horizon no less than that.
+        """
+        oldest = t - (1 if self._in_epochs else self._end_of(1))
+        noise = known.factor.error(t if self._in_epochs else oldest, known.sigma) if oldest > 0 else 0.0
+        return math.hypot(known.carried_error, noise)
 
     def _state(self) -> State:
         header = {
-            **self._saved(),
             **self.parameters,
             "order": str(self._order),
             "seed": str(self._seed),
             **({"first": self._first} if self._in_epochs else {}),
-            "nodes": [[n.first, n.last, n.offset, *_plain(n.counts)] for n in self._nodes],
+            "nodes": [
+                [node.first, node.last, node.offset, *plain_items(node.counts), list(node.counts.values())]
+                for node in self._nodes
+            ],
         }
         blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
-        if self._last is not None:
-            blobs["last"] = self._last.to_payload()
-        blobs |= self._saved_past()
-        arrays: dict[str, npt.NDArray[np.int64]] = {}
+        blobs |= self._saved_releases()
+        arrays: dict[str, Integers] = {}
         if self.discovered is not None:
             header["known"], arrays = self.discovered.saved()
         return State(header, arrays, blobs)
 
     @classmethod
-    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+    def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
+        given = {name: header[name] for name in ("capacity", "window", "mechanism", "base")}
+        return {**given, "every": header.get("every"), "remember": header.get("remember", 0)}
+
+    def _load(self, state: State) -> None:
         header, arrays, blobs = state
-        hitters = cls(
-            header["horizon"],
-            Budget.from_dict(header["budget"]),
-            header["capacity"],
-            header["window"],
-            mechanism=header["mechanism"],
-            base=header["base"],
-            every=header.get("every"),
-            remember=header.get("remember", 0),
-            ledger=ledger,
-        )
-        hitters._use_source(source)  # only now: the seeds that it drew when it was made are in the state
-        hitters._restore(header)
-        hitters._order, hitters._seed = int(header["order"]), int(header["seed"])
-        if hitters._in_epochs:
+        self._order, self._seed = int(header["order"]), int(header["seed"])
+        if self._in_epochs:
             # That of the latest tick or, when events of the next one were added, of that.
-            ticks = (max(hitters.tick, 1), hitters.tick + 1)
+            ticks = (max(self.tick, 1), self.tick + 1)
             if header["first"] not in [epoch_of(tick)[1] for tick in ticks]:
                 raise CorruptStateError("the state is of another epoch")
-            hitters._adopt(header["first"])
-        sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(hitters.levels)]
-        if any(sketch.capacity != hitters.capacity or sketch.was_merged for sketch in sketches):
+            self._adopt(header["first"])
+        sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(self.levels)]
+        if any(sketch.capacity != self.capacity or sketch.was_merged for sketch in sketches):
             raise CorruptStateError("the state has sketches of another kind")
-        hitters._sketches = sketches
-        hitters._nodes = [_Node(int(n[0]), int(n[1]), int(n[2]), _counts(*n[3:])) for n in header["nodes"]]
-        hitters._check_nodes()
-        if hitters.discovered is not None:
-            hitters.discovered.load(header["known"], arrays, hitters.tick)
-        hitters._last = Release.from_payload(blobs["last"]) if hitters.tick else None
-        hitters._load_past(blobs)
-        return hitters
+        self._sketches = sketches
+        for first, last, offset, kind, items, numbers in header["nodes"]:
+            counts = dict(zip(items_of_plain(kind, items), map(int, numbers), strict=True))
+            plan = self._plan(epoch_of(max(int(first), 1))[1]) if self._in_epochs else self
+            self._nodes.append(_Node(int(first), int(last), int(offset), counts, plan.scale, plan.threshold))
+        self._check_nodes()
+        if self.discovered is not None:
+            self.discovered.load(header["known"], arrays, self.tick)
+        self._load_releases(blobs)
 
     def __repr__(self) -> str:
         ticks = "any number" if self.horizon is None else self.horizon
         return f"HeavyHitters(tick {self.tick} of {ticks}, capacity={self.capacity}) [state NOT PRIVATE]"
-
-
-def _trailing(tick: int, base: int, count: int) -> int:
-    """The highest level of the tree with a node that ends at this tick."""
-    level = 0
-    while level + 1 < count and tick % base ** (level + 1) == 0:
-        level += 1
-    return level
 
 
 def _best_base(epsilon: float, delta: float, span: int) -> int:
@@ -595,12 +667,3 @@ def _best_base(epsilon: float, delta: float, span: int) -> int:
         return math.sqrt((base - 1) * count) / repeated_share(epsilon, delta, count)[0]
 
     return min(range(2, _MOST_BASE + 1), key=noise)
-
-
-def _plain(counts: dict[Item, int]) -> tuple[str, list[Any], list[int]]:
-    """A node's counts as JSON: the kind of its items, the items, the counts."""
-    return *plain_items(counts), list(counts.values())
-
-
-def _counts(kind: str, items: list[Any], counts: list[int]) -> dict[Item, int]:
-    return {item: int(count) for item, count in zip(items_of_plain(kind, items), counts, strict=True)}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.continual import one_shot
-from discreet.continual._base import ListedOverTime
+from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
 from discreet.continual._doubling import Doubling
 from discreet.continual._factors import (
     MAX_HORIZON,
@@ -30,13 +30,11 @@ from discreet.continual._factors import (
 from discreet.continual._people import (
     Again,
     PeopleSeen,
-    ValuesSeen,
     assumed_of_visits,
     checked_window,
-    person_rows,
 )
-from discreet.continual._schemes import Factored, Hidden, Meta, Restarted, Scheme, Sparse
-from discreet.continual._state import State, items_of_plain, plain_items
+from discreet.continual._schemes import Factored, Hidden, Meta, Rank, Restarted, Scheme, Sparse
+from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
 from discreet.events.values import item_order, items_array
@@ -47,10 +45,10 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel
 from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
+from discreet.summaries.counters import ValuesSeen
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from typing_extensions import Self
 
     from discreet.privacy.ledger import Account
 
@@ -177,7 +175,11 @@ class Histogram(ListedOverTime):
         self._most = self.max_items_per_event
         allowed = MECHANISMS[self._domain is not None, self.max_items_per_event is not None]
         if isinstance(self.unit, User):
-            _refuse_for_people(max_items_per_event=max_items_per_event, limit=limit)
+            for name, value in (("max_items_per_event", max_items_per_event), ("limit", limit)):
+                if value is not None:
+                    raise ParameterError(
+                        f"{name} works with events only; unit=dc.User(m) counts the first m items of a person"
+                    )
             self._most, allowed = self.unit.limit, OF_PEOPLE
             self.window, self.max_visits = checked_window(window, max_visits, horizon)
             self.changes = changes_of_a_window(self.window, self.max_visits, self.horizon)
@@ -200,6 +202,13 @@ class Histogram(ListedOverTime):
         self._listed_first = self._domain is None and self._most is None and self.mechanism in OF_PEOPLE
         if self._listed_first:
             self._most = self.k
+            said = f"of an event {self._most} items count, those that the last tick published before others"
+            self.assumptions = (said,)
+        elif self._people is not None:
+            first = f"the first {self._most} different items of a person count"
+            once = ", each once in all ticks together" if self.window is None else ""
+            said = f"people with more items are hidden, too: {first}{once}"
+            self.assumptions = (said, *assumed_of_visits(self.max_visits))
         self.base = None if base is None else whole_number("base", base, 2, max(2, self.horizon or MAX_HORIZON))
         if self.base is None and self.horizon is not None:
             self.base = optimal_base(self.horizon)  # else the best of every epoch
@@ -222,13 +231,11 @@ class Histogram(ListedOverTime):
         heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
         known = None if self._domain is None else self._domain.to_pylist()
         kept = {} if not self.remember else {"remember": self.remember}
-        return {"universe": known, **self._numbers(), **people, **self._of_window(), **heavy, **kept}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return {"universe": known, **numbers, **people, **self._of_window(), **heavy, **kept}
 
     def _of_window(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("window", "max_visits") if getattr(self, name) is not None}
-
-    def _numbers(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _NUMBERS}
 
     @property
     def domain_is_known(self) -> bool:
@@ -304,46 +311,35 @@ class Histogram(ListedOverTime):
 
         if most is None:
             assert k is not None
-            top = k  # as the closures see it
-            tau = node_sigma(2 * k)
+            top, tau = k, node_sigma(2 * k)  # as the closures see them
             if delta is None:
                 return Meta(
-                    horizon, base, lambda h, rank, source: one_shot.known_gumbel(h, top, tau, source), float(tau), False
+                    horizon, base, lambda h, rank, src: one_shot.known_gumbel(h, top, tau, src), float(tau), False
                 )
             bar = 10 * k if limit is None else limit
             shift = one_shot.gumbel_shift(tau, delta / L, bar)
-            return Meta(
-                horizon,
-                base,
-                lambda h, rank, source: one_shot.unknown_gumbel(h, top, tau, shift, bar, rank, source),
-                float(tau),
-                False,
-            )
+
+            def chosen(h: Integers, rank: Rank, source: RandomSource) -> Published:
+                return one_shot.unknown_gumbel(h, top, tau, shift, bar, rank, source)
+
+            return Meta(horizon, base, chosen, float(tau), False)
         sigma = node_sigma(most)
         if delta is None:
-            return Meta(
-                horizon, base, lambda h, rank, source: one_shot.known_gauss(h, sigma, source), float(sigma), True
-            )
-        if self.mechanism == "limit":
+            return Meta(horizon, base, lambda h, rank, src: one_shot.known_gauss(h, sigma, src), float(sigma), True)
+        is_laplace = self.mechanism == "limit"
+        if is_laplace:
             each_epsilon, each_delta = repeated_share(*self.budget.approximate(_UNKNOWN), L)
             scale = most / Fraction(each_epsilon)
-            far = one_shot.laplace_shift(scale, each_delta / most)
-            return Meta(
-                horizon,
-                base,
-                lambda h, rank, source: one_shot.unknown_noisy(h, source.discrete_laplace, scale, far, limit, rank),
-                math.sqrt(2.0) * float(scale),
-                False,
-                scale,
-            )
-        near = one_shot.gauss_shift(sigma, delta / (L * most))
-        return Meta(
-            horizon,
-            base,
-            lambda h, rank, source: one_shot.unknown_noisy(h, source.discrete_gaussian, sigma, near, limit, rank),
-            float(sigma),
-            False,
-        )
+            shift = one_shot.laplace_shift(scale, each_delta / most)
+        else:
+            scale, shift = sigma, one_shot.gauss_shift(sigma, delta / (L * most))
+
+        def passed(h: Integers, rank: Rank, source: RandomSource) -> Published:
+            draw = source.discrete_laplace if is_laplace else source.discrete_gaussian
+            return one_shot.unknown_noisy(h, draw, scale, shift, limit, rank)
+
+        deviation = math.sqrt(2.0) * float(scale) if is_laplace else float(scale)
+        return Meta(horizon, base, passed, deviation, False, scale if is_laplace else None)
 
     def _renew(self) -> None:
         self._scheme.renew(self.tick, self._source)
@@ -368,16 +364,6 @@ class Histogram(ListedOverTime):
             lowest=0 if self._domain is not None or self.max_weight > 1 or self.window is not None else 1,
             of_published=listed,
         )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        if self._listed_first:
-            return (f"of an event {self._most} items count, those that the last tick published before others",)
-        if self._people is None:
-            return ()
-        first = f"the first {self._most} different items of a person count"
-        once = ", each once in all ticks together" if self.window is None else ""
-        return (f"people with more items are hidden, too: {first}{once}", *assumed_of_visits(self.max_visits))
 
     def add(self, events: Any, *, users: Any = None, weights: Any = None, nulls: str = "error") -> None:
         """Take rows of the tick that `step` will publish next, as they come; only what they add is kept."""
@@ -407,8 +393,7 @@ class Histogram(ListedOverTime):
         leaves out rows without an id or an item. What is no id or no item is left out with its row.
         """
         if self._is_repeated(tick):
-            assert self.last is not None
-            return self.last
+            return self.last  # type: ignore[no-any-return]
         if users is None and weights is None and isinstance(events, tuple) and not events:
             counted = _Counted([], np.zeros(0, np.int64), np.zeros(0, np.int64))  # all came by `add`
         else:
@@ -433,6 +418,8 @@ class Histogram(ListedOverTime):
             return _Counted(new, positions, counts)
         if users is None:
             raise ParameterError("this histogram protects people; say whose the rows are with step(items, users=users)")
+        from discreet.continual._events import person_rows
+
         column, parents, length = person_rows(events)
         numbers = ValuesSeen("items")
         rows, people = numbers.of(column, nulls), self._people.number(users, nulls)
@@ -524,15 +511,14 @@ class Histogram(ListedOverTime):
     def _state(self) -> State:
         kind, items = plain_items(self._items)
         header = {
-            **self._saved(),
-            **self._numbers(),
+            **{name: getattr(self, name) for name in _NUMBERS},
             "known": self._domain is not None,
             "kind": kind,
             "items": items,
             "max_weight": self.max_weight,
         }
         arrays = {"total": self._total, **{f"scheme.{name}": array for name, array in self._scheme.arrays().items()}}
-        blobs = {**({} if self._last is None else {"last": self._last.to_payload()}), **self._saved_past()}
+        blobs = self._saved_releases()
         if self._people is not None:
             people, more, pieces = self._people.saved()
             header |= {"people": people, **self._of_window()}
@@ -543,44 +529,36 @@ class Histogram(ListedOverTime):
         return State(header, arrays, blobs)
 
     @classmethod
-    def _rebuilt(cls, state: State, ledger: Account | None, source: RandomSource | None) -> Self:
+    def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "universe": items_of_plain(header["kind"], header["items"]) if header["known"] else None,
+            **{name: header[name] for name in (*_NUMBERS, "max_weight")},
+            "unit": User(header["people"]["most"]) if "people" in header else None,
+            **{name: header[name] for name in ("window", "max_visits", "remember") if name in header},
+        }
+
+    def _load(self, state: State) -> None:
         header, arrays, blobs = state
         items = items_of_plain(header["kind"], header["items"])
-        histogram = cls(
-            header["horizon"],
-            Budget.from_dict(header["budget"]),
-            items if header["known"] else None,
-            **{name: header[name] for name in _NUMBERS},
-            unit=User(header["people"]["most"]) if "people" in header else None,
-            window=header.get("window"),
-            max_visits=header.get("max_visits"),
-            max_weight=header["max_weight"],
-            remember=header.get("remember", 0),
-            ledger=ledger,
-            source=source,
-        )
-        histogram._restore(header)
         if not header["known"]:
-            histogram._items = items
-            histogram._index = {item: position for position, item in enumerate(items)}
+            self._items = items
+            self._index = {item: position for position, item in enumerate(items)}
         parts: dict[str, dict[str, Integers]] = {"": {}, "scheme": {}, "people": {}}
         for name, array in arrays.items():
             part, _, rest = name.rpartition(".") if name.count(".") < 2 else name.partition(".")
             parts[part][rest] = array
-        histogram._total = parts[""]["total"]
-        histogram._added = parts[""].get("added", np.zeros(0, np.int64))
+        self._total = parts[""]["total"]
+        self._added = parts[""].get("added", np.zeros(0, np.int64))
         # Items that came in the open tick have no totals yet.
-        before = len(histogram._total) if len(histogram._added) else len(items)
-        if histogram._total.shape != (before,) or before > len(items) or len(histogram._added) not in (0, len(items)):
+        before = len(self._total) if len(self._added) else len(items)
+        if self._total.shape != (before,) or before > len(items) or len(self._added) not in (0, len(items)):
             raise CorruptStateError("the state has arrays of another size")
-        if histogram._people is not None:
+        if self._people is not None:
             pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
             people = State(header["people"], parts["people"], pieces)
-            histogram._people.load(people, len(items), histogram.tick)
-        histogram._scheme.load(parts["scheme"], len(histogram._total), histogram.tick)
-        histogram._last = Release.from_payload(blobs["last"]) if histogram.tick else None
-        histogram._load_past(blobs)
-        return histogram
+            self._people.load(people, len(items), self.tick)
+        self._scheme.load(parts["scheme"], len(self._total), self.tick)
+        self._load_releases(blobs)
 
     def __repr__(self) -> str:
         ticks = "any number" if self.horizon is None else self.horizon
@@ -592,17 +570,11 @@ class Histogram(ListedOverTime):
         return f"Histogram(tick {self.tick} of {ticks}, {setting}) [state NOT PRIVATE: {self._people.size}]"
 
 
-def _refuse_for_people(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(f"{name} works with events only; unit=dc.User(m) counts the first m items of a person")
-
-
 def _checked_domain(domain: Iterable[Item]) -> pa.Array:
     from discreet.continual._events import flattened
 
     given = domain if is_arrow(domain) else list(domain)
-    items, parents = flattened(given)
+    items, parents, _ = flattened(given)
     if parents is not None or not len(items):
         raise ParameterError("the universe must be a column or an iterable of at least one item")
     listed = items if isinstance(items, list) else items.to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.central import Mechanism, Merged, Offset, ShardedOffset, Summed, UserSketch
-from discreet.central.preparation import choose_capacity, counters_cost_no_noise, frequency_published
+from discreet.central._base import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number

@@ -28,7 +28,7 @@ from discreet.engines._spark_plans import PLANS
 from discreet.engines._spark_sketches import Sketches
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Found, Rows, Wanted
-from discreet.events.columns import kind_of
+from discreet.events.items import kind_of
 from discreet.events.lookup import Lookup
 from discreet.events.tables import Tables
 from discreet.privacy.checks import whole_number
@@ -135,6 +135,7 @@ class SparkRows(Rows):
         self.frame, self._whole, self.elsewhere = frame, whole, self
         here = self._none_of_them()
         self.keys, self.tagged, self.item_type = here.keys, here.tagged, here.item_type
+        self.max_key_bytes = here.max_key_bytes
 
     def _none_of_them(self) -> Rows:
         """The same rows where there are none: it says what one machine says, from the schema alone."""

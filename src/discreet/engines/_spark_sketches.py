@@ -19,7 +19,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 
 from discreet.central import Mechanism, Summed, UserSketch
-from discreet.central.preparation import Prepared, counters_cost_no_noise
+from discreet.central._base import Prepared, counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_jobs import collected, parallelism, raise_problem, secret_key, tree
 from discreet.engines._spark_plans import SparkPlan, choose_plan, spark_plans
@@ -208,9 +208,8 @@ class Withheld:
 
     def draw(self, source: RandomSource) -> Release:
         """The release, with positions for items: the only place where noise is drawn."""
-        if isinstance(self.mechanism, Summed):
-            return self.mechanism.publish_entries(self.not_private_counts(), source)
-        return self.mechanism._publish(self, source)
+        entries = isinstance(self.mechanism, Summed)
+        return self.mechanism._publish(self.not_private_counts() if entries else self, source)
 
     def names(self, positions: np.ndarray[Any, np.dtype[np.int64]], spark_type: str) -> pa.Array:
         """The items at the positions that are published, from the executors that hold them."""

@@ -20,7 +20,7 @@ from discreet.engines._spark_jobs import raise_problem
 from discreet.engines.pairs import Pairs
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows, Wanted
-from discreet.events.lookup import Lookup, of_table
+from discreet.events.lookup import Lookup
 from discreet.events.tables import TableRows, Tables
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
@@ -96,21 +96,17 @@ class Reading:
 
     def rows_of(self, data: pa.Table | pa.RecordBatchReader) -> Rows:
         """Rows of a table as one machine reads them."""
-        wanted, events = self.wanted, Tables(data)
-        if self.lookup is not None:
-            events = events.with_lookup(self.lookup)
+        wanted, events = self.wanted, Tables(data, self.lookup)
         if self.whole:
             return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
         return events._rows(wanted)
 
     def _numbered(self, plain: pa.RecordBatchReader) -> Rows:
         """Rows with their number, assembled in full also where a summary would look at items by itself."""
-        wanted, events = self.wanted, Tables(plain)
-        if self.lookup is not None:
-            events = Tables(of_table(self.lookup, plain, [*wanted.columns, *wanted.by]))
+        wanted = self.wanted
+        events = Tables(plain, self.lookup)._rows_of(None, [*wanted.columns, *wanted.by])
         keyed = events.makes_keys(wanted.columns)
-        if wanted.where is not None:
-            events = events._where(wanted.where)
+        events = events._rows_of(wanted.where, [])
         rows = TableRows(events._data, replace(wanted, where=None, value=self.schema.names[-1]), keyed)
         rows._assembler.check_text = True
         return rows

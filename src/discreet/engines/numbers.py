@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.errors import DataError
-from discreet.events.columns import is_amount
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, read
-from discreet.events.tags import untagged
-from discreet.events.values import items_array
-from discreet.summaries._base import wrap_counters
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, is_amount, read
+from discreet.events.values import items_array, untagged
+from discreet.summaries.counters import wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
 Columns = tuple["pa.Array | None", "pa.Array | None", "pa.Array | None"]
@@ -115,7 +113,7 @@ class Numbers:
         self._integers: pa.DataType | None = None
         self._as_they_are = False
         self._known = np.zeros(0, np.int64)
-        self._tagged = tagged  # values are written with their kinds, see `events.tags`
+        self._tagged = tagged  # values are written with their kinds, see `events.values`
 
     @property
     def bytes(self) -> int:

@@ -17,7 +17,7 @@ from discreet.continual import HeavyHitters, Histogram
 from discreet.engines._spark_jobs import collected
 from discreet.engines.spark import Frame
 from discreet.errors import CorruptStateError, DataError, DiscreetError, ParameterError
-from discreet.events.columns import kind_of
+from discreet.events.items import kind_of
 from discreet.releases.release import Release
 from discreet.storage import StateFile, locked, open_state, seal_state
 

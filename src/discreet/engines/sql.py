@@ -37,11 +37,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
-from discreet.engines.conditions import Plan, literal, plan_of, true_rows
+from discreet.engines.conditions import LONGEST, Plan, literal, longer, plan_of, true_rows
 from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
-from discreet.events.columns import choose, kind_of, without_views
-from discreet.events.files import FileRows, Files, column_names
+from discreet.events.files import FileRows, Files
 from discreet.events.inputs import expand
+from discreet.events.items import choose, kind_of, without_views
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -507,11 +507,8 @@ def _columns_in(node: Any) -> list[str]:
 
 # ---- what one row may take ------------------------------------------------------------------------------------------
 
-_LONGEST = 1 << 20
-"""A cell of more bytes that a query looks at makes its row bad: what is made of it can be many times as large."""
-
 _SHORT = 1 << 14
-"""The same where the time or the memory of a function grows with the square of a text."""
+"""As `LONGEST`, where the time or the memory of a function grows with the square of a text."""
 
 _ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ", "TIMESTAMPTZ_NS"}  # a cast compares its text with every zone
 _SQUARE = {
@@ -594,18 +591,6 @@ def _as_regex(made: Node, name: str, maker: _Flattener) -> Node:
             ((written,),) = ask(f"SELECT {maker.text(regex)}")
             (regex,) = maker.expressions("NULL" if written is None else "'" + written.replace("'", "''") + "'")
     return maker.filled(f"{'NOT ' if negates else ''}regexp_full_match(x, p, 's')", x=text, p=regex)
-
-
-def _longer(column: pa.ChunkedArray, limit: int) -> Mask | None:
-    """Which texts (or bytes) of a column are longer; None if none is."""
-    if column.nbytes <= limit or kind_of(column.type, lists=False) not in ("text", "bytes"):
-        return None
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    long = np.asarray(pc.greater(pc.binary_length(column), limit).fill_null(False), np.bool_)
-    return long if long.any() else None
 
 
 _PROBED = [
@@ -861,8 +846,8 @@ class RowQuery:
     def _too_long(self, table: pa.Table) -> Mask | None:
         """The rows that nothing is computed of; None if there are none."""
         columns = self._columns_of(table.schema, table.column)
-        limits = {name: _SHORT if name in self._short else _LONGEST for name in columns}
-        found = [long for name, limit in limits.items() if (long := _longer(columns[name], limit)) is not None]
+        limits = {name: _SHORT if name in self._short else LONGEST for name in columns}
+        found = [long for name, limit in limits.items() if (long := longer(columns[name], limit)) is not None]
         return np.logical_or.reduce(found) if found else None
 
     def _of_each(self, statement: _Statement, table: pa.Table) -> tuple[Mask, Mask]:
@@ -1018,7 +1003,8 @@ class WholeQuery:
         for file, name in self.inputs.items():
             paths = self._paths(file)
             how = {name: self._how.get(name) for name in ("format", "dialect", "encoding")}
-            there = column_names(paths[0], **how)
+            files = Files(paths, **how)
+            there = files.column_names()
             if there is None and self.all_columns:
                 raise ParameterError(f"name the columns of {paths[0]}: the file itself does not name them")
             wanted = (
@@ -1027,7 +1013,7 @@ class WholeQuery:
                 else [each for each in there if self.all_columns or each in self.names]
             )
             wanted = wanted or (there or ["item"])[:1]
-            rows = Files(paths, **how).rows(wanted, nulls="skip", bad_rows=self._how.get("bad_rows", "error"))
+            rows = files.rows(wanted, nulls="skip", bad_rows=self._how.get("bad_rows", "error"))
             assert isinstance(rows, FileRows)
             self._load(name, wanted, rows.columns_read())
 

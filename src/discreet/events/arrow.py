@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from discreet.errors import DataError
-from discreet.events.columns import broken_input, checked, choose, unreadable
 from discreet.events.inputs import ARROW_FILE_MAGIC, BLOCK_BYTES, ByteSource
+from discreet.events.items import broken_input, checked, choose, unreadable
 
 _END_MARKS = (b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0")  # since Arrow 0.15, and before
 _FOOTER_END = b"ARROW1"

@@ -22,18 +22,27 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, DataWordError, ParameterError
-from discreet.events.columns import amounts_of, check_amounts, is_amount, kind_of, readable, without_null_elements
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, item_of
+from discreet.events.ahead import read_ahead
+from discreet.events.items import (
+    DEFAULT_MAX_KEY_BYTES,
+    amounts_of,
+    check_amounts,
+    is_amount,
+    item_of,
+    kind_of,
+    readable,
+    without_null_elements,
+)
 from discreet.events.times import NOT_A_TIME, pair_keys, whole_seconds
+from discreet.events.values import with_kinds
 from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from discreet._native import MadeColumn
-    from discreet.events.bad_people import BadPeople
     from discreet.events.keys import Keys
     from discreet.events.lookup import Lookup
     from discreet.events.row_query import Rowwise
@@ -117,13 +126,6 @@ class Wanted:
         if self.numbers and (len(self.columns) > 1 or self.value is not None or self.by):
             raise ParameterError("numbers are read from one column, and have no groups")
 
-    @property
-    def roles(self) -> list[str]:
-        """What the columns of a batch are, in their order."""
-        if self.numbers:
-            return ["value"] if self.user is None else ["user", "value"]
-        return ["item", *(["user"] if self.user is not None else []), *(["value"] if self.value is not None else [])]
-
 
 class Events:
     """Where rows are: files, a table, a column, lists of people.
@@ -170,8 +172,9 @@ class Rows:
 
     Attributes:
         keys: What makes columns of "item" again, where it stands for several or for a type that no summary knows.
-        tagged: Which of "item" and "user" `owned` gives with their kinds (`events.tags`).
+        tagged: Which of "item" and "user" `owned` gives with their kinds (`events.values`).
         item_type: What a schema says of the items before anything is read; None where none does.
+        max_key_bytes: How long an item may be; a key that has its kind in front is a byte longer.
         files: The paths that are read.
         bytes_total: How many bytes there are to read, where that is known.
         nulls: What becomes of rows without a value, for anyone who takes columns as they are.
@@ -182,6 +185,7 @@ class Rows:
     keys: Keys | None = None
     tagged: frozenset[str] = frozenset()
     item_type: pa.DataType | None = None
+    max_key_bytes = DEFAULT_MAX_KEY_BYTES
     files: Sequence[str] = ()
     bytes_total: int | None = None
     bytes_read: int = 0
@@ -190,8 +194,7 @@ class Rows:
     def __init__(self, wanted: Wanted) -> None:
         self.watch: Callable[[int], object] = lambda rows: None
         self._wanted, self.nulls = wanted, wanted.nulls
-        self._assembler = Assembler(wanted.roles, wanted.nulls == "skip", wanted.bad_rows == "skip")
-        self._assembler.times = wanted.times
+        self._assembler = Assembler(wanted)
         self._good_rows = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -199,8 +202,6 @@ class Rows:
 
     def mark_people(self) -> None:
         """Notice of people whether any of their rows can be read, for `bad_and_good`."""
-        from discreet.events.bad_people import BadPeople
-
         self._assembler.people = BadPeople()
 
     def bad_and_good(self, people: bool) -> tuple[int, int]:
@@ -208,10 +209,6 @@ class Rows:
         if not people:
             return self.bad_rows, self._good_rows
         return (0, 0) if self._assembler.people is None else self._assembler.people.counts()
-
-    def _saw(self, rows: int) -> None:
-        self._good_rows += rows
-        self.watch(rows)
 
     @property
     def bad_rows(self) -> int:
@@ -239,11 +236,6 @@ class Rows:
     def of_people(self) -> bool:
         """Whether rows say whose they are."""
         return self._wanted.user is not None
-
-    @property
-    def max_key_bytes(self) -> int:
-        """How long an item may be; a key that has its kind in front is a byte longer."""
-        return DEFAULT_MAX_KEY_BYTES + (0 if self.keys is None else self.keys.room)
 
     def feed(self, summary: Any, max_items: int | None = None) -> None:
         """Count all rows into a summary. The same rows make the same summary, however they are read.
@@ -284,42 +276,47 @@ class Rows:
         """How many rows there are. NOT PRIVATE."""
         return sum(batch.num_rows for batch in self)
 
-    def owned(self) -> Iterator[tuple[pa.Array | None, pa.Array | None, pa.Array | None]]:
+    def owned(self, people: bool = True) -> Iterator[tuple[pa.Array | None, pa.Array | None, pa.Array | None]]:
         """(whose, which item, what value) of every row, batch by batch; of lists the number of the row is the person.
 
-        None stands for what was not asked for. Values of `tagged` columns are written with their kinds.
+        None stands for what was not asked for. Values of `tagged` columns are written with their kinds: of rows that
+        have kinds of their own, as in JSON lines, one of another kind must not stop the others.
         """
         before = 0
-        for users, items, values in self._by_role():
-            if users is None and items is not None:
-                if kind_of(items.type, lists=False) is not None or not pa.types.is_nested(items.type):
+        for batch in self if self._waits_for_bytes else read_ahead(self):
+            found = {role: batch.column(role) for role in batch.schema.names}
+            if people and "user" not in found and "item" in found:
+                lists = found["item"]
+                if kind_of(lists.type, lists=False) is not None or not pa.types.is_nested(lists.type):
                     raise DataError("without user the column must hold lists, one row per person")
-                users, items, before = *_of_lists(items, before), before + len(items)
-            yield self._with_kinds(users, items, values)
+                import pyarrow.compute as pc
+
+                found["user"] = pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before)
+                found["item"], before = lists.flatten(), before + len(lists)
+            for role in self._unwritten & {*found}:
+                found[role] = with_kinds(found[role])
+            yield found.get("user"), found.get("item"), found.get("value")
 
     def parts(self) -> Iterator[tuple[pa.Array | None, pa.Array | None, pa.Array | None]]:
         """The same for rows that may be nobody's."""
-        return (self._with_kinds(*columns) for columns in self._by_role())
+        return self.owned(people=False)
 
-    def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
-        for batch in self:
-            users, items, values = (batch.column(role) if role in batch.schema.names else None for role in _ROLES)
-            yield users, items, values
-
-    def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
-        return users, items, values
-
+    _waits_for_bytes = True  # or has nothing to read ahead
+    # Which of the `tagged` columns are not written with their kinds in batches.
+    _unwritten: frozenset[str] = frozenset()
     # What becomes of rows that the assembler has passed; a summary may look at items that it has not seen.
     _rule = "skip"
 
     def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
-        """The columns that a summary is updated with."""
-        return self._counted(max_items, hasattr(summary, "max_items_per_user"))
-
-    def _counted(self, max_items: int | None, takes_lists: bool) -> Iterator[Any]:
-        """Items, or one list of items a person: at most this many of each where the summary takes no lists."""
+        """The columns that a summary is updated with: items, or one list of items a person where it takes lists."""
         columns = self._single_or_lists(max_items)
-        return columns if max_items is None or takes_lists else _flat(columns, max_items, self._wanted.nulls)
+        if max_items is None or hasattr(summary, "max_items_per_user"):
+            return columns
+        from discreet.events.samples import items_of_users
+        from discreet.noise import system_source
+
+        nulls = self._wanted.nulls
+        return (part for lists in columns for part in items_of_users(lists, max_items, nulls, system_source()))
 
     def _single_or_lists(self, max_items: int | None) -> Iterator[Any]:
         sets = None
@@ -347,31 +344,8 @@ class Rows:
             raise DataError("max_items needs user, or a column of lists with one row per person")
 
 
-_ROLES = ("user", "item", "value")
-
-
-def _flat(lists: Iterator[Any], max_items: int, nulls: str) -> Iterator[Any]:
-    """The items of people's lists, at most this many of each."""
-    from discreet.events.samples import items_of_users
-    from discreet.noise import system_source
-
-    for batch in lists:
-        yield from items_of_users(batch, max_items, nulls, system_source())
-
-
-def _of_lists(lists: pa.Array, before: int) -> tuple[pa.Array, pa.Array]:
-    """(whose, which item) of lists that come after this many."""
-    import pyarrow.compute as pc
-
-    return pc.add(pc.list_parent_indices(lists).cast(pa.int64()), before), lists.flatten()
-
-
 def _not_items(source: str) -> str:
     return f"{source} has an item of more than {DEFAULT_MAX_KEY_BYTES} bytes, or text that is not valid UTF-8"
-
-
-def _users(batch: pa.RecordBatch) -> pa.Array | None:
-    return batch.column("user") if "user" in batch.schema.names else None
 
 
 def _among(kept: Any, line_of: Callable[[int], int] | None) -> Callable[[int], int] | None:
@@ -383,13 +357,12 @@ class Assembler:
     """Makes batches of the columns that a reader found, and leaves out the rows that cannot be read.
 
     Attributes:
-        names: What the columns of a batch hold, see `Wanted.roles`.
+        names: What the columns of a batch hold, in their order: "item", "user" and "value", as far as they are wanted.
         keys: Makes the items, where they are of several columns or of a type that no summary knows.
         has_schema: Whether the format says of what kind the items are. Otherwise every row has a kind of its own, and
             one row must not decide for others.
         check_text: Whether the reader has not made sure yet that text is UTF-8.
         longest: How many bytes an item may have.
-        times: Whether values are times.
         outside: How many rows were left out because they are not of the period. NOT PRIVATE.
         bad_rows: How many rows were left out. NOT PRIVATE.
         first_bad: Where the first of them was, if that is known. NOT PRIVATE.
@@ -398,27 +371,29 @@ class Assembler:
         time_place: Where the column of times is that spans are told apart by.
     """
 
-    def __init__(self, names: list[str], skip_nulls: bool, skip_bad_rows: bool) -> None:
-        self.names = names
+    def __init__(self, wanted: Wanted) -> None:
+        there = {"item": not wanted.numbers, "user": wanted.user is not None}
+        there["value"] = wanted.numbers or wanted.value is not None
+        self.names = [role for role in there if there[role]]
         self.keys: Keys | None = None
         self.has_schema, self.check_text, self.longest = True, False, DEFAULT_MAX_KEY_BYTES
-        self.times, self.bad_rows, self.outside = False, 0, 0
-        self._pairing: Pairing | None = None
+        self.bad_rows, self.outside = 0, 0
         self.time_place: int | None = None
         self._whose: int | None = None  # the place of the people
         self._times_alone = False  # whether the column of times is read for this alone
         self.first_bad: str | None = None
         self.line_of: Callable[[int], int] | None = None
         self.people: BadPeople | None = None
-        self._skip_nulls, self._skip_bad_rows = skip_nulls, skip_bad_rows
+        self._skip_nulls, self._skip_bad_rows = wanted.nulls == "skip", wanted.bad_rows == "skip"
+        self._wanted = wanted
         self._kind: str | None = None
 
-    def pair(self, wanted: Wanted, pairing: Pairing, names: Sequence[Any]) -> list[Any]:
+    def pair(self, pairing: Pairing, names: Sequence[Any]) -> list[Any]:
         """Tell spans of time apart: the columns to read, with that of times, the last unless it is there."""
-        self._pairing, self._times_alone = pairing, pairing.time not in names
+        self._times_alone = pairing.time not in names
         read = [*names, pairing.time] if self._times_alone else list(names)
-        self.time_place = read.index(pairing.time)
-        self._whose = read.index(wanted.user) if wanted.user is not None else 0 if wanted.of_people else None
+        self.time_place, user = read.index(pairing.time), self._wanted.user
+        self._whose = read.index(user) if user is not None else 0 if self._wanted.of_people else None
         return read
 
     def found_bad(self, number: int, reason: str, line: Callable[[], int] | None = None) -> None:
@@ -431,33 +406,37 @@ class Assembler:
 
     def batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
         """The rows of these columns that are items (and users, and values), from a source of this name."""
-        made = self._batch(arrays, source)
+        if self._wanted.pairing is not None:
+            arrays = self._paired(arrays, self._wanted.pairing, source)
+        if self.keys is not None and self.keys.needed(arrays[0].type):
+            if self._kind is not None:
+                raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
+            made = self._keyed(arrays, source)
+        elif any(pa.types.is_null(array.type) for array in arrays):
+            # A column with only nulls so far; its type is not known yet.
+            self._found_nulls(len(arrays[0]), source)
+            made = pa.record_batch([], names=[])
+        else:
+            made = self._single(arrays, source)
         if self.people is not None and "user" in made.schema.names:
             self.people.mark(made.column("user"), good=True)
         return made
 
-    def _batch(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
-        if self._pairing is not None:
-            arrays = self._paired(arrays, self._pairing, source)
-        if self.keys is not None and self.keys.needed(arrays[0].type):
-            if self._kind is not None:
-                raise DataError(f"{source} has items of type {arrays[0].type}, after items of type {self._kind}")
-            return self._keyed(arrays, source)
-        if any(pa.types.is_null(array.type) for array in arrays):
-            # A column with only nulls so far; its type is not known yet.
-            self._found_nulls(len(arrays[0]), source)
-            return pa.record_batch([], names=[])
+    def _single(self, arrays: tuple[pa.Array, ...], source: str) -> pa.RecordBatch:
+        """The same for items of one column, of a kind that summaries know."""
         kinds = [kind_of(array.type, lists=of == "item") for of, array in zip(self.names, arrays, strict=True)]
         for of, array, kind in zip(self.names, arrays, kinds, strict=True):
             if of == "value":
-                if not self.times:
+                if not self._wanted.times:
                     check_amounts(array, source)
             elif kind is None and (of == "item" or pa.types.is_nested(array.type)):
                 raise DataError(f"{source}: items must be text, bytes or whole numbers, not {array.type}")
         if self.has_schema and self.names[0] == "item":
             self.same_kind(kinds[0], source)
         batch = self._without_nulls(pa.record_batch(list(arrays), names=self.names), source)
-        batch = self._with_amounts(self._readable(batch, source), source)
+        batch = self._readable(batch, source)
+        if self.names[-1] == "value":
+            batch = self._with_amounts(batch, source)
         if kinds[0] is not None and kinds[0].startswith("list"):
             lists = batch.column(0)
             if lists.flatten().null_count:
@@ -499,7 +478,7 @@ class Assembler:
         if kind != self._kind:
             raise DataError(f"{source} has items of type {kind}, after items of type {self._kind}")
 
-    def take(self, items: MadeColumn, source: str) -> None:
+    def take(self, items: _native.MadeColumn, source: str) -> None:
         """Note the rows that native code found beside the items of a column."""
         self._found_nulls(items.nulls, source)
         self.found_bad(items.bad, _not_items(source))
@@ -511,17 +490,19 @@ class Assembler:
         many = parts - len(self.keys.by)  # groups come after the items, of which one may be found by its place
         arrays = (*arrays[many:parts], *arrays[:many], *arrays[parts:])
         self.keys.start([part.type for part in arrays[:parts]], source)
-        if self.names[-1] == "value" and not self.times:
+        if self.names[-1] == "value" and not self._wanted.times:
             check_amounts(arrays[-1], source)
         batch = pa.record_batch(list(arrays), names=[*map(str, range(parts)), *self.names[1:]])
         batch = self._without_nulls(batch, source)
         if not batch.num_rows:
             return pa.record_batch([], names=[])
-        batch = self._with_amounts(self._readable(batch, source), source)
+        batch = self._readable(batch, source)
+        if self.names[-1] == "value":
+            batch = self._with_amounts(batch, source)
         keys, good, listed = self.keys.of(batch.columns[:parts], source)
         batch = pa.record_batch([keys, *batch.columns[parts:]], names=self.names)
         if good is not None:
-            batch = batch.filter(self._left_out(good, f"{source} has {NOT_A_TIME}", _users(batch)))
+            batch = self._left_out(batch, good, f"{source} has {NOT_A_TIME}")
             listed = listed if listed is None else listed[good]
         if listed is not None:
             batch, self.line_of = batch.filter(pa.array(listed)), _among(listed, self.line_of)
@@ -542,39 +523,72 @@ class Assembler:
             where = "" if self.line_of is None else f" (line {self.line_of(row()):,})"
             raise DataWordError(f"{source} has rows with no value in the column{where}; skip them with {{nulls=skip}}")
 
-    def _left_out(self, good: npt.NDArray[np.bool_], reason: str, users: pa.Array | None = None) -> pa.Array:
-        """Which rows stay, where those that are not good are bad; `users` says whose they are."""
-        if self.people is not None and users is not None:
-            self.people.mark(users.filter(pa.array(~good)), good=False)
+    def _left_out(
+        self, batch: pa.RecordBatch, good: npt.NDArray[np.bool_], reason: str, of_people: bool = False
+    ) -> pa.RecordBatch:
+        """The batch without the rows that are not good: they are bad, perhaps because nobody can say whose they are."""
+        if self.people is not None and "user" in batch.schema.names and not of_people:
+            self.people.mark(batch.column("user").filter(pa.array(~good)), good=False)
         line_of = self.line_of
         line = None if line_of is None else lambda: line_of(int(np.argmin(good)))
         self.found_bad(len(good) - int(good.sum()), reason, line)
         self.line_of = _among(good, line_of)
-        return pa.array(good)
+        return batch.filter(pa.array(good))
 
     def _readable(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """The batch without its bad rows: items that are too long, text that is not UTF-8."""
         most = self.longest + (0 if self.keys is None else self.keys.room)
-        for position, array in enumerate(batch.columns):
-            name = batch.schema.names[position]
+        for position, name in enumerate(batch.schema.names):
+            array = batch.column(position)  # of the rows that the columns before have left
             if name == "value":
                 continue
             good = readable(array, most if name == self.names[0] else None, self.check_text)
             if good is not None:
-                kept = self._left_out(good, _not_items(source), None if name == "user" else _users(batch))
                 if pa.types.is_dictionary(array.type):  # its values must be readable, too
                     batch = batch.set_column(position, name, array.dictionary_decode())
-                batch = batch.filter(kept)
+                batch = self._left_out(batch, good, _not_items(source), of_people=name == "user")
         return batch
 
     def _with_amounts(self, batch: pa.RecordBatch, source: str) -> pa.RecordBatch:
         """The batch with values that were text, or times, as numbers, without the rows whose value is none."""
-        if "value" not in self.names or (is_amount(batch.column("value").type) and not self.times):
-            return batch
         column = batch.column("value")
-        values, good = whole_seconds(column, source) if self.times else amounts_of(column)
+        if is_amount(column.type) and not self._wanted.times:
+            return batch
+        values, good = whole_seconds(column, source) if self._wanted.times else amounts_of(column)
         batch = batch.set_column(batch.num_columns - 1, "value", values)
         if good is None or good.all():
             return batch
-        wrong = NOT_A_TIME if self.times else "a value that is not a number"
-        return batch.filter(self._left_out(good, f"{source} has {wrong}", _users(batch)))
+        wrong = NOT_A_TIME if self._wanted.times else "a value that is not a number"
+        return self._left_out(batch, good, f"{source} has {wrong}")
+
+
+class BadPeople:
+    """Who has rows that can be read, and who has none: for a test of bad rows (`central.bad_share`). NOT PRIVATE.
+
+    People are in groups by a hash under a fresh key, in bounded memory. Far fewer people than groups are
+    counted one by one, nearly; of more, a group is good if one of them is. Whatever the hash does, a person is in one
+    group.
+    """
+
+    def __init__(self, groups: int = 1 << 22) -> None:
+        import secrets
+
+        self._key = secrets.randbits(64)
+        self._good, self._bad = np.zeros(groups, np.bool_), np.zeros(groups, np.bool_)
+
+    def mark(self, users: pa.Array, good: bool) -> None:
+        """These people have a row that can be read, or one that cannot."""
+        users = users.drop_null()
+        if kind_of(users.type, lists=False) is None:
+            users = users.cast(pa.string())
+        hashes = np.frombuffer(_native.key_hashes(users, self._key), np.uint64)
+        self.mark_groups(hashes % len(self._good), good)
+
+    def mark_groups(self, groups: npt.NDArray[Any], good: bool) -> None:
+        """The same of groups."""
+        (self._good if good else self._bad)[groups] = True
+
+    def counts(self) -> tuple[int, int]:
+        """(groups of people all of whose rows are bad, other groups)."""
+        good = int(np.count_nonzero(self._good))
+        return int(np.count_nonzero(self._bad & ~self._good)), good

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
-from discreet.events.columns import choose, without_views
 from discreet.events.inputs import shown
+from discreet.events.items import choose, without_views
 
 if TYPE_CHECKING:
     import pyarrow as pa

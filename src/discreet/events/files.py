@@ -7,41 +7,42 @@ from collections.abc import Callable, Container, Generator, Iterable, Iterator, 
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events import columns, inputs
+from discreet.events import inputs
 from discreet.events.ahead import in_order, read_ahead
 from discreet.events.assembly import Events, Rows, Wanted, Whole
 from discreet.events.inputs import (
     ARROW_FILE_MAGIC,
+    DATABASE,
     FORMATS,
     STDIN,
     ByteSource,
-    blocks,
-    cuts,
     encoding_named,
     expand,
     format_named,
-    is_table,
     open_input,
+    scheme_of,
     size_of_input,
 )
+from discreet.events.items import UNCOMPUTED, broken_input, choose, readable, unreadable
 from discreet.events.keys import Keys
 
 if TYPE_CHECKING:
     from discreet.events.databases import DatabaseTable
     from discreet.events.lookup import Lookup
     from discreet.events.one_pass import OnePass
-    from discreet.events.row_query import Bound, Rowwise
+    from discreet.events.row_query import Rowwise
     from discreet.events.text import Dialect, TextReader, TextRows
 
 _BLOCKS_OF_A_QUERY = 4  # what a query takes to begin is the same for one row and for many
 
-_TABLES = ("parquet", "arrow", "table")  # formats with a schema; the others are text
+_TABLES = ("parquet", "arrow", "table")  # formats with a schema
+TEXTS = tuple(format for format in FORMATS if format not in _TABLES)
 
 
 class Files(Events):
@@ -76,9 +77,8 @@ class Files(Events):
         self.format, self.dialect, self.query = format, dialect, query
         self.encoding = None if encoding is None else encoding_named(encoding)
         self.lookup: Lookup | None = None
-        self.original = self  # of which those with a lookup are copies
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
-        self.passes: list[OnePass] = []  # that several counts share, while they do; copies know it, too
+        self.passes: list[OnePass] = []  # that several counts share, while they do; copies have the same list
 
     def with_lookup(self, lookup: Lookup) -> Files:
         if isinstance(self.query, Whole):
@@ -111,84 +111,128 @@ class Files(Events):
             return "1"
         if (self.format or format_named(self.files[0])[0]) == "jsonl":
             return "1"  # a key that is missing is a null
-        names = column_names(self.files[0], self.format, self.dialect, self.encoding)
+        names = self.column_names()
         return names[0] if names else None
 
     def _rows(self, wanted: Wanted) -> FileRows:
         return FileRows(self, wanted)
 
+    def format_of(self, source: Any, names: Iterable[str | None]) -> str:
+        """What one of the files holds: as it was said, or as its name or its beginning tells."""
+        found = self.format or source.format
+        if source.format == "table" and (self.format or self.dialect or self.encoding):
+            raise ParameterError(f"{source.name} is a table; format, delimiter and encoding work with files only")
+        if self.dialect is not None:  # what is said of cells says that there are some
+            found = found if found not in (None, "text") or self.format else "csv"
+            if found not in ("csv", "tsv"):
+                raise ParameterError(
+                    f"{source.name} is {found}: header, delimiter and quote work with csv and tsv only"
+                )
+        found = found or _sniff(source, names)
+        if self.encoding is not None and found in _TABLES:
+            raise ParameterError(f"{source.name} is {found}: encoding works with text files only")
+        return found
 
-class _Reading(NamedTuple):
-    """What is read of a file, once it is known which columns are wanted.
+    def column_names(self) -> list[str] | None:
+        """The columns that the first file has; None where each row has its own, or where they are not named."""
+        if self.files[0] == STDIN:
+            return None
+        source: Any = open_input(self.files[0], self.encoding)
+        try:
+            found = self.format_of(source, ())
+            if found == "table":
+                return list(source.names)
+            if found == "parquet":
+                import pyarrow.parquet
 
-    Attributes:
-        bound: The query for them.
-        reads: The columns that are read. Only the first may be None: the only one there is.
-        numbers: The places, among those that are wanted, of numbers and times, which may be text.
-        alone: Whether items are read from one column as they are.
-    """
+                return list(pyarrow.parquet.read_schema(source.seekable()).names)
+            if found == "arrow":
+                import pyarrow.ipc
 
-    bound: Bound | None
-    reads: list[str | None]
-    numbers: list[int]
-    alone: bool
+                if source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
+                    source.read(len(ARROW_FILE_MAGIC))
+                return list(pyarrow.ipc.open_stream(pa.PythonFile(source.sequential(), mode="r")).schema.names)
+            from discreet.events.text import LOG_COLUMNS, Delimited, cuts
+
+            if found in LOG_COLUMNS:
+                return list(LOG_COLUMNS[found])
+            if found in ("csv", "tsv") and (self.dialect is None or self.dialect.header):
+                reader = Delimited(found, source.name, [], self.dialect)
+                for cut in cuts(source, reader.delimiter, reader.quote):
+                    if reader.after_header(cut.data) is not None:
+                        break
+                return reader.names
+            return None
+        except broken_input() as error:
+            reason = unreadable(error, source.name, "cannot be read, or it is damaged")
+        finally:
+            source.close()
+        raise reason
 
 
 class FileRows(Rows):
     """The rows of files. `bad_rows` and `bytes_read` are NOT PRIVATE.
 
     Attributes:
-        side_by_side: Does the tasks that decode, and gives their results in their order: by default one after the
-            other, when the next is asked for; `feed` has threads for it, where no bytes are waited for.
+        side_by_side: Does the tasks that decode, and gives their results in their order; None: threads do, where no
+            bytes are waited for, and otherwise one after the other is done when the next is asked for.
         as_read: Whether rows count as they were read, with their nulls; what JSON lines hold is text then.
+        reads: The columns of the files that are read. Only the first may be None: the only one there is.
+        places: Of its columns among those of a pass that it shares (`events.one_pass`).
     """
 
     def __init__(self, files: Files, wanted: Wanted) -> None:
         super().__init__(wanted)
-        self._all = files.original
-        self.places: list[int] = []  # of its columns among those of a pass that it shares
-        self.files, self._dialect, self._format, self._encoding = (
-            files.files,
-            files.dialect,
-            files.format,
-            files.encoding,
-        )
         if wanted.where is not None and files.query is not None:
             raise ParameterError("where cannot be combined with a query; write the condition in the query")
-        self._query = wanted.where or files.query
+        self._events, self.files, self._files = files, files.files, files.files
+        query: Any = wanted.where or files.query
         if files.lookup is not None:
-            self._query = files.lookup.over(self._query)  # type: ignore[arg-type]
-        self._files = files.files
-        if isinstance(self._query, Whole):
+            query = files.lookup.over(query)
+        self._whole: Whole | None = None
+        if isinstance(query, Whole):
             how = {"format": files.format, "dialect": files.dialect, "encoding": files.encoding}
-            how |= {"bad_rows": wanted.bad_rows}
-            self._query, self._files = self._query.reading(**how), []
-        self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] = lambda tasks: (
-            task() for task in tasks
-        )
-        self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
+            self._whole, query, self._files = query.reading(**how, bad_rows=wanted.bad_rows), None, []
         # By what is public, the names: which rows come must not decide how those before them were taken.
-        unknown = "jsonl" if files.dialect is None else "csv"
-        named = [files.format or format_named(file)[0] or unknown for file in self._files if not is_table(file)]
-        self._of_kinds = of_kinds = "jsonl" in named
-        if not wanted.plain and not wanted.numbers:
+        named = [
+            "table" if scheme_of(file) == DATABASE else files.format or format_named(file)[0] for file in self._files
+        ]
+        self._of_kinds = "jsonl" in named or (None in named and files.dialect is None)
+        has_types = not all(format in TEXTS for format in named) or query is not None or self._whole is not None
+        several = len(wanted.columns) > 1 or wanted.by or wanted.groups is not None
+        if not wanted.plain and not wanted.numbers and (several or has_types):
             items = () if wanted.only_groups else wanted.columns or ("item",)
             self.keys = self._assembler.keys = Keys(
-                items, wanted.by, own_kinds=of_kinds, groups=wanted.groups, every=wanted.every
+                items, wanted.by, own_kinds=self._of_kinds, groups=wanted.groups, every=wanted.every
             )
         joint = self.keys is not None and self.keys.joint
-        roles = ("user",) if joint else ("item", "user")
-        self.tagged = frozenset(role for role in roles if of_kinds and (role == "item" or wanted.user is not None))
         names: list[str | None] = [*wanted.columns] or ([] if wanted.only_groups else [None])
-        if wanted.numbers and wanted.user is not None:
-            names = [wanted.user, *names]
-        others = [*wanted.by, *([] if wanted.numbers else [wanted.user]), wanted.value]
-        self._value_place = len(names) + sum(name is not None for name in others) - 1
-        self._names = [*names, *(name for name in others if name is not None)]
+        users = [] if wanted.user is None else [wanted.user]
+        if wanted.numbers:
+            names = [*users, *names]
+        else:
+            names = [*names, *wanted.by, *users, *([] if wanted.value is None else [wanted.value])]
+        # The places of numbers and times, which may be text.
+        self._numbers = [len(names) - 1] if "value" in self._assembler.names else []
         if wanted.pairing is not None:
-            self._names = self._assembler.pair(wanted, wanted.pairing, self._names)
-            self.tagged = self.tagged - {"user"}  # pairs have the kind of the person inside
+            names = self._assembler.pair(wanted.pairing, names)
+            users = []  # pairs have the kind of the person inside
+        if self._of_kinds:
+            self.tagged = frozenset([*([] if joint else ["item"]), *(["user"] if users else [])])
+        self._unwritten = self.tagged
+        if self.keys is not None and self.keys.time is not None:
+            self._numbers.append(names.index(self.keys.time))
+        if self._assembler.time_place is not None:
+            self._numbers.append(self._assembler.time_place)
+        self._names, self._bound = names, None if query is None else query.bound(names)
+        self.reads: list[str | None] = list(names if self._bound is None else self._bound.reads)
+        # Whether items are read from one column as they are.
+        self._alone = self._assembler.names == ["item"] and len(names) == 1 and not joint
+        self._alone = self._alone and query is None and self._whole is None and wanted.universe is None
+        self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] | None = None
+        self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
         self.as_read = self._made = False
+        self.places: list[int] = []
         self._bytes_before = 0
         self._source: ByteSource | DatabaseTable | None = None
         sizes = [size_of_input(file) for file in self._files]
@@ -204,23 +248,22 @@ class FileRows(Rows):
             batch = self._assembler.batch(arrays, name)
             if not batch.num_rows:
                 continue
-            self._saw(batch.num_rows)
+            self._good_rows += batch.num_rows
+            self.watch(batch.num_rows)
             if self._wanted.universe is None:
                 yield batch
                 continue
-            from discreet.events.literals import as_written
+            from discreet.events.universe import as_written
 
             for part in as_written(batch.column("item"), self._wanted.universe, "skip"):
                 yield pa.record_batch([part], names=["item"])
 
     def items(self) -> Iterator[Any]:
         """The items alone, batch by batch: `MadeColumn`s of native code where one column is read as it is."""
-        if not self._reading.alone:
+        if not self._alone or self._events.passes:
             yield from super().items()
             return
         self._made = True
-        if not self._waits_for_bytes:
-            self.side_by_side = in_order
         for name, arrays in self._read():
             column: Any = arrays
             if isinstance(arrays, _native.MadeColumn):
@@ -233,7 +276,8 @@ class FileRows(Rows):
                 del batch
             del arrays
             if len(column):
-                self._saw(len(column))
+                self._good_rows += len(column)
+                self.watch(len(column))
                 yield column
             del column  # before the next one is read
 
@@ -241,59 +285,44 @@ class FileRows(Rows):
         """The columns as they were read, with their nulls; what JSON lines hold as text."""
         self.as_read = True
         for _, arrays in self._read():
-            self._saw(len(arrays[0]))
+            self._good_rows += len(arrays[0])
+            self.watch(len(arrays[0]))
             yield arrays
 
     def number(self) -> int:
         return sum(len(arrays[0]) for arrays in self.columns_read()) if self.as_read else super().number()
 
     def _columns(self, summary: Any, rules: dict[str, str], max_items: int | None) -> Iterator[Any]:
-        made = max_items is None and self._wanted.user is None and self._reading.alone
-        coming = self.items() if made else super()._columns(summary, rules, max_items)
+        coming = self.items() if max_items is None else super()._columns(summary, rules, max_items)
         if self._waits_for_bytes:
             return coming
         # What can be done before counting is done by the threads that read.
-        self.side_by_side, check = in_order, partial(summary.checked, **rules)
-        if made and not self.tagged:
-            # Nothing is left to do between the threads that read and the one that counts: another would be in their
-            # way. (In JSON lines some rows may be numbers, which are not made.)
-            self._hash = summary.hash_made
-            return map(check, coming)
-        return read_ahead(map(check, coming))
+        checked = map(partial(summary.checked, **rules), coming)
+        if max_items is not None or not self._alone or self.tagged:
+            return read_ahead(checked)
+        # Nothing is left to do between the threads that read and the one that counts: another would be in their way.
+        # (In JSON lines some rows may be numbers, which are not made.)
+        self._hash = summary.hash_made
+        return checked
 
     @property
-    def _waits_for_bytes(self) -> bool:
+    def _waits_for_bytes(self) -> bool:  # type: ignore[override]
         """On a terminal or a pipe the main thread does, which hears of signals; and of a single block, or of what is
         read for several counts, threads have nothing to read ahead."""
-        return self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or bool(self._all.passes)
-
-    def _by_role(self) -> Iterator[tuple[Any, Any, Any]]:
-        if self._waits_for_bytes:
-            return super()._by_role()
-        self.side_by_side = in_order
-        return read_ahead(super()._by_role())
-
-    def _with_kinds(self, users: Any, items: Any, values: Any) -> tuple[Any, Any, Any]:
-        """Of rows that have kinds of their own, as in JSON lines: one of another kind must not stop the others."""
-        if not self.tagged:
-            return users, items, values
-        from discreet.events.tags import with_kinds
-
-        users = with_kinds(users) if "user" in self.tagged else users
-        return users, with_kinds(items) if items is not None and "item" in self.tagged else items, values
+        return self.bytes_total is None or self.bytes_total <= inputs.BLOCK_BYTES or bool(self._events.passes)
 
     def _read(self) -> Iterator[tuple[str, Any]]:
         """The columns of every file, with what messages call it."""
-        if isinstance(self._query, Whole):
-            for arrays in self._query.result(self._names):
+        if self._whole is not None:
+            for arrays in self._whole.result(self._names):
                 yield "the result of the query", arrays
             return
-        shared = self._all.passes[0].of(self) if self._all.passes else None
+        shared = self._events.passes[0].of(self) if self._events.passes else None
         if shared is not None:
             yield from shared
             return
         for file in self._files:
-            self._source = source = open_input(file, self._encoding)
+            self._source = source = open_input(file, self._events.encoding)
             try:
                 for arrays in self._arrays(source):
                     yield source.name, arrays
@@ -304,53 +333,35 @@ class FileRows(Rows):
                 self._source = None
                 source.close()
 
-    @cached_property
-    def _reading(self) -> _Reading:
-        query = None if isinstance(self._query, Whole) else self._query
-        bound = None if query is None else query.bound(self._names)
-        numbers = [self._value_place] if "value" in self._assembler.names else []
-        if self.keys is not None and self.keys.time is not None:
-            numbers.append(self._names.index(self.keys.time))
-        if self._assembler.time_place is not None:
-            numbers.append(self._assembler.time_place)
-        alone = self._assembler.names == ["item"] == [*self._assembler.names, *self._names[1:]]
-        alone = alone and self._query is None and self._wanted.universe is None and not self._all.passes
-        alone = alone and not (self.keys is not None and self.keys.joint)
-        reads = list(self._names if bound is None else bound.reads)
-        return _Reading(bound, reads, numbers, alone and not self.as_read)
-
     def _arrays(self, source: Any) -> Iterator[Any]:
-        reads = self._reading.reads
-        format = _format_of(source, self._format, self._dialect, reads, self._encoding)
+        format = self._events.format_of(source, self.reads)
         self._assembler.has_schema = format != "jsonl"
         self._assembler.check_text = format in _TABLES  # the others are read as text, and checked then
         # Items are not made any more where those of a file before had a type that keys are made of.
         self._made = self._made and (self.keys is None or self.keys.layout is None)
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
-        if format == "parquet":
+        pages = None
+        if format == "parquet" and self._made and source.remote is None:
             from discreet.events.pages import ColumnPages
 
-            pages = ColumnPages.of(source, self._names[0]) if self._made and source.remote is None else None
-            if pages is not None:
-                self._assembler.same_kind(pages.kind, source.name)
-                with closing(self.side_by_side(pages.tasks(self._hash))) as made:
-                    yield from made
-                return
-        if format == "parquet" and self._reading.bound is not None:
-            yield from self._selected(source, reads)
+            pages = ColumnPages.of(source, self._names[0])
+        if pages is None and format in _TABLES:
+            if format == "parquet" and self._bound is not None:
+                yield from self._selected(source)
+            else:
+                yield from self._queried(self._of_table(source, format, self.reads), source)
             return
-        if format in _TABLES:
-            yield from self._queried(self._of_table(source, format, reads), source)
-            return
-        with closing(self.side_by_side(self._blocks(source, format))) as blocks:
-            yield from self._of_blocks(blocks, source.name)
+        if pages is not None:
+            self._assembler.same_kind(pages.kind, source.name)
+        tasks = self._blocks(source, format) if pages is None else pages.tasks(self._hash)
+        if self.side_by_side is not None:
+            done = self.side_by_side(tasks)
+        else:
+            done = (task() for task in tasks) if self._waits_for_bytes else in_order(tasks)
+        with closing(done):
+            yield from done if pages is not None else self._of_blocks(done, source.name)
 
     # ---- a pass that is shared: `events.one_pass` --------------------------------------------------------------------
-
-    @property
-    def reads(self) -> list[str | None]:
-        """The columns of the files that are read."""
-        return self._reading.reads
 
     @property
     def takes_lists(self) -> bool:
@@ -365,13 +376,12 @@ class FileRows(Rows):
 
         Items and people are checked by what they are.
         """
-        bound, reads, numbers, _ = self._reading
-        plain = [] if self.as_read else [at for at in range(len(self._names)) if at not in numbers]
-        return {*range(len(reads))} - {bound.taken[at] if bound else at for at in plain}
+        plain = [] if self.as_read else [at for at in range(len(self._names)) if at not in self._numbers]
+        return {*range(len(self.reads))} - {self._bound.taken[at] if self._bound else at for at in plain}
 
     def shared_reading(self, source: Any, reads: list[str | None]) -> tuple[str, Iterator[Callable[[], Any]]]:
         """The format of a file, and tasks that read blocks of these columns, whatever is made of them."""
-        format = _format_of(source, self._format, self._dialect, reads, self._encoding)
+        format = self._events.format_of(source, reads)
         if format in _TABLES:
             return format, (partial(tuple, arrays) for arrays in self._of_table(source, format, reads))
         return format, self._blocks(source, format, reads)
@@ -396,19 +406,19 @@ class FileRows(Rows):
 
         return read_arrow(source, reads[0], [str(name) for name in reads[1:]])
 
-    def _selected(self, source: Any, reads: list[str | None]) -> Iterator[tuple[pa.Array, ...]]:
+    def _selected(self, source: Any) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of a Parquet file, of which it looks at the columns of its conditions first."""
         from discreet.events.parquet import parquet_batches
         from discreet.events.row_query import of_batch
 
-        assert self._reading.bound is not None
-        for batch in parquet_batches(source, reads[0], [str(name) for name in reads[1:]]):
-            yield self._without_bad(of_batch(self._reading.bound, batch), batch.arrays, source)
+        assert self._bound is not None
+        for batch in parquet_batches(source, self.reads[0], [str(name) for name in self.reads[1:]]):
+            yield self._without_bad(of_batch(self._bound, batch), batch.arrays, source)
 
     def _queried(self, read: Iterator[tuple[pa.Array, ...]], source: Any) -> Iterator[tuple[pa.Array, ...]]:
         """What the query makes of the columns of a table."""
         for arrays in read:
-            yield arrays if self._reading.bound is None else self._without_bad(None, partial(tuple, arrays), source)
+            yield arrays if self._bound is None else self._without_bad(None, partial(tuple, arrays), source)
 
     def _without_bad(
         self,
@@ -420,14 +430,14 @@ class FileRows(Rows):
         if found is None:
             from discreet.events.row_query import of_arrays
 
-            assert self._reading.bound is not None
-            found = of_arrays(self._reading.bound, self._texts(arrays(), source))  # it takes nothing else for text
-        self._assembler.found_bad(found[1], f"{source.name} has {columns.UNCOMPUTED}")
+            assert self._bound is not None
+            found = of_arrays(self._bound, self._texts(arrays(), source))  # it takes nothing else for text
+        self._assembler.found_bad(found[1], f"{source.name} has {UNCOMPUTED}")
         return found[0]
 
     def _texts(self, arrays: tuple[pa.Array, ...], source: Any) -> tuple[pa.Array, ...]:
         """The rows whose text is UTF-8, in all columns."""
-        masks = (columns.readable(array, None, check_text=True) for array in arrays)
+        masks = (readable(array, None, check_text=True) for array in arrays)
         found = [good for good in masks if good is not None]
         if not found:
             return arrays
@@ -440,7 +450,6 @@ class FileRows(Rows):
         """The columns of blocks that were read, in the order of the file."""
         from discreet.events import text
 
-        bound, _, numbers, _ = self._reading
         lines = 0  # before the block
         for block in blocks:
             lines += block.passed
@@ -456,16 +465,16 @@ class FileRows(Rows):
                 lines += block.lines
                 continue
             rows, reader = block.found, block.reader
-            if bound is not None:
+            if self._bound is not None:
                 from discreet.events.row_query import of_rows
 
-                of_rows(bound, rows)
+                of_rows(self._bound, rows)
             if self.as_read:
                 from discreet.events.row_query import texts_of
 
                 rows.columns, rows.values = texts_of(rows), None
             if rows.values is not None:  # a number of JSON, or one that is written as text
-                for place in numbers:
+                for place in self._numbers:
                     missing = rows.values[place] == text.NULL
                     rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
             there = text.Places(rows, block.data, lines)
@@ -486,17 +495,16 @@ class FileRows(Rows):
         """
         from discreet.events import text
 
-        lists, (bound, (column, *others), *_) = self._wanted.lists, self._reading
-        wanted = reads or self._reading.reads
-        reader = text.reader_of(format, source.name, wanted, self._dialect, anything=range(len(wanted)))
+        lists, (column, *others) = self._wanted.lists, self.reads
+        wanted = reads or self.reads
+        reader = text.reader_of(format, source.name, wanted, self._events.dialect, anything=range(len(wanted)))
         passed = 0  # lines of no block
         if self._made:
             cells = isinstance(reader, text.Delimited)
-            pieces: Iterator[Any] = blocks(source, reader.delimiter if cells else None, reader.quote)
+            pieces: Iterator[Any] = text.blocks(source, reader.delimiter if cells else None, reader.quote)
         else:
-            pieces = cuts(
-                source, reader.delimiter, reader.quote, 1 if bound is None and reads is None else _BLOCKS_OF_A_QUERY
-            )
+            many = 1 if self._bound is None and reads is None else _BLOCKS_OF_A_QUERY
+            pieces = text.cuts(source, reader.delimiter, reader.quote, many)
         for piece in pieces:
             held = piece if isinstance(piece, _native.TextBlock) else None
             data = b"" if held is not None else piece.data
@@ -525,8 +533,8 @@ class FileRows(Rows):
                     around = [key for key in first if not any(str(other).startswith(f"{key}.") for other in others)]
                     beside = [other for other in others if other is not None]
                     names = list(dict.fromkeys([*around, *beside]))
-                    column = columns.choose(names, [None, *beside], source.name, show_names=False)[0]
-                if lists is None and column is not None:
+                    column = choose(names, [None, *beside], source.name, show_names=False)[0]
+                if lists is None and column is not None and not self.as_read:
                     # It is one row that decides then: who publishes says what is there.
                     found = (text.JsonLines.value(value, column) for value in text.JsonLines.objects(data))
                     value = next((value for value in found if value is not None), None)
@@ -581,27 +589,6 @@ class _Block:
         return self
 
 
-def _format_of(
-    source: Any,
-    format: str | None,
-    dialect: Dialect | None,
-    names: Iterable[str | None],
-    encoding: str | None,
-) -> str:
-    """What a file holds: as it was said, or as its name or its beginning tells."""
-    if source.format == "table" and (format or dialect or encoding):
-        raise ParameterError(f"{source.name} is a table; format, delimiter and encoding work with files only")
-    found = format or source.format
-    if dialect is not None:  # what is said of cells says that there are some
-        found = found if found not in (None, "text") or format else "csv"
-        if found not in ("csv", "tsv"):
-            raise ParameterError(f"{source.name} is {found}: header, delimiter and quote work with csv and tsv only")
-    found = found or _sniff(source, names)
-    if encoding is not None and found in _TABLES:
-        raise ParameterError(f"{source.name} is {found}: encoding works with text files only")
-    return found
-
-
 def _sniff(source: Any, names: Iterable[str | None]) -> str:
     """The format of an input whose name does not tell: by its first bytes, or by its first line."""
     head = source.peek(1 << 16)
@@ -618,42 +605,3 @@ def _sniff(source: Any, names: Iterable[str | None]) -> str:
             if column.encode() in [cell.strip(b'"') for cell in line.split(delimiter)]:
                 return format
     return "text"
-
-
-def column_names(
-    path: str, format: str | None = None, dialect: Dialect | None = None, encoding: str | None = None
-) -> list[str] | None:
-    """The columns that a file has; None where each row has its own, or where they are not named."""
-    if path == STDIN:
-        return None
-    source: Any = open_input(path, encoding)
-    try:
-        found = _format_of(source, format, dialect, (), encoding)
-        if found == "table":
-            return list(source.names)
-        if found == "parquet":
-            import pyarrow.parquet
-
-            return list(pyarrow.parquet.read_schema(source.seekable()).names)
-        if found == "arrow":
-            import pyarrow.ipc
-
-            if source.peek(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
-                source.read(len(ARROW_FILE_MAGIC))
-            return list(pyarrow.ipc.open_stream(pa.PythonFile(source.sequential(), mode="r")).schema.names)
-        from discreet.events.text import LOG_COLUMNS, Delimited
-
-        if found in LOG_COLUMNS:
-            return list(LOG_COLUMNS[found])
-        if found in ("csv", "tsv") and (dialect is None or dialect.header):
-            reader = Delimited(found, source.name, [], dialect)
-            for cut in cuts(source, reader.delimiter, reader.quote):
-                if reader.after_header(cut.data) is not None:
-                    break
-            return reader.names
-        return None
-    except columns.broken_input() as error:
-        reason = columns.unreadable(error, source.name, "cannot be read, or it is damaged")
-    finally:
-        source.close()
-    raise reason

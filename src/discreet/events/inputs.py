@@ -1,4 +1,4 @@
-"""Where bytes come from: files, globs and standard input, compressed or not, in order and cut into records."""
+"""Where bytes come from: files, globs and standard input, compressed or not, in order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import io
 import os
 import select
 import stat
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from discreet import _native
 from discreet._later import pa
 from discreet.errors import DataError, ParameterError
 
@@ -26,6 +24,7 @@ T = TypeVar("T")
 
 STDIN = "-"
 _REMOTE = ("s3", "gs", "abfs", "abfss", "https")  # events/stores.py
+DATABASE = "postgresql"  # events/databases.py
 BLOCK_BYTES = 1 << 20  # that stay in a cache
 LONGEST_RECORD = 1 << 26
 _LISTEN_MILLISECONDS = 500
@@ -77,25 +76,11 @@ def encoding_named(name: str) -> str:
     )
 
 
-def as_utf8(data: bytes, encoding: str | None) -> bytes:
-    """Text of an encoding in which every byte is a character, as UTF-8.
-
-    A byte that is no character becomes bytes that are not UTF-8: its row is bad like any other that cannot be decoded.
-    """
-    if encoding in (None, UTF_8) or data.isascii():
-        return data
-    return data.decode(str(encoding), "surrogateescape").encode("utf-8", "surrogatepass")
-
-
 def scheme_of(path: str) -> str | None:
-    """The kind of store that a URL is of; None for a file of this machine."""
+    """The kind of store, or "postgresql", that a URL is of; None for a file of this machine."""
     scheme, mark, _ = path.partition("://")
-    return scheme if mark and scheme in _REMOTE else None
-
-
-def is_table(path: str) -> bool:
-    """Whether this is a table of a database (events/databases.py)."""
-    return path.startswith(("postgresql://", "postgres://"))
+    scheme = DATABASE if scheme == "postgres" else scheme
+    return scheme if mark and scheme in (*_REMOTE, DATABASE) else None
 
 
 def shown(path: str) -> str:
@@ -104,7 +89,7 @@ def shown(path: str) -> str:
     if not mark or "/" in scheme:
         return path
     place, slash, name = rest.partition("/")
-    if is_table(path):
+    if scheme in ("postgres", DATABASE):
         name, _, table = name.partition("#")
         name = name.partition("?")[0] + (f"#{table}" if table else "")
     elif scheme == "https":
@@ -117,7 +102,7 @@ def shown(path: str) -> str:
 
 def size_of_input(path: str) -> int | None:
     """How many bytes an input has, where that is known before it is read."""
-    if scheme_of(path) is not None:
+    if scheme_of(path) not in (None, DATABASE):
         from discreet.events.stores import size_of
 
         return size_of(path)
@@ -126,7 +111,7 @@ def size_of_input(path: str) -> int | None:
 
 def open_input(path: str, encoding: str | None = None) -> ByteSource | DatabaseTable:
     """A file, or a table of a database, opened."""
-    if not is_table(path):
+    if scheme_of(path) != DATABASE:
         return ByteSource(path, encoding)
     from discreet.events.databases import DatabaseTable
 
@@ -139,9 +124,20 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         paths = [paths]
     files: list[str] = []
     for path in (os.fspath(path) for path in paths):
-        found = [path] if path == STDIN or is_table(path) or os.path.exists(path) else _matches(path)
+        found = [path]
+        if path != STDIN and not os.path.exists(path) and (scheme := scheme_of(path)) != DATABASE:
+            if scheme is not None:
+                from discreet.events.stores import expand_remote
+
+                found = expand_remote(path)
+            else:
+                import glob
+
+                found = sorted(glob.glob(path, recursive=True))
         if not found:
-            raise ParameterError(f"there is no file {shown(path)!r}{_known_schemes(path)}")
+            known = f"; URLs are {', '.join(f'{each}://' for each in (*_REMOTE, DATABASE))}"
+            unknown = "://" in path and scheme_of(path) is None
+            raise ParameterError(f"there is no file {shown(path)!r}{known if unknown else ''}")
         files += found
     if not files:
         raise ParameterError("no file given; name at least one")
@@ -153,21 +149,6 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     if files.count(STDIN) > 1:
         raise ParameterError("standard input ('-') can be read only once")
     return files
-
-
-def _known_schemes(path: str) -> str:
-    known = f"; URLs are {', '.join(f'{each}://' for each in (*_REMOTE, 'postgresql'))}"
-    return known if "://" in path and scheme_of(path) is None else ""
-
-
-def _matches(pattern: str) -> list[str]:
-    if scheme_of(pattern) is not None:
-        from discreet.events.stores import expand_remote
-
-        return expand_remote(pattern)
-    import glob
-
-    return sorted(glob.glob(pattern, recursive=True))
 
 
 def format_named(path: str) -> tuple[str | None, str | None]:
@@ -439,178 +420,3 @@ def _broken_streams() -> tuple[type[Exception], ...]:
     import zlib
 
     return EOFError, pa.ArrowException, zipfile.BadZipFile, zlib.error
-
-
-# ---- records, however they come and however long one is ------------------------------------------------------------
-
-_START, _QUOTED = 0, 2  # cells, as `_native.record_bounds` has them
-_TOO_LONG = f"a line of more than {LONGEST_RECORD >> 20} MiB"
-_OPEN = "a quoted cell that does not end"
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Whole records one after the other, and where they are in the input.
-
-    Of a record that cannot be read nothing is kept but its place and how many `lines` it took, and `trouble` says what
-    is wrong with it.
-    """
-
-    data: bytes
-    start: int
-    end: int
-    trouble: str | None = None
-    lines: int = 1
-
-
-class Cutter:
-    """Cuts pieces of an input into records: lines or, with a quote, lines except for newlines inside of quoted cells.
-
-    What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
-    one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
-    does not end, or else with the line that was too long. What becomes of a record depends on its bytes alone, never on
-    the pieces that it comes in, and how often a byte is looked at does not grow with the record.
-    """
-
-    def __init__(self, delimiter: str = ",", quote: str | None = None, position: int = 0) -> None:
-        self._delimiter = delimiter
-        self._quote = None if quote is None else quote.encode()
-        self.position = position  # of the first byte that is not in a record yet
-        self._waiting: list[bytes] = []
-        self._length = 0
-        self._cell = _START
-        self._passing = False  # over the rest of a record that is too long
-
-    def cut(self, piece: bytes) -> Iterator[Cut]:
-        """The records that end in this piece."""
-        if len(piece) > LONGEST_RECORD:
-            for start in range(0, len(piece), LONGEST_RECORD):
-                yield from self.cut(piece[start : start + LONGEST_RECORD])
-            return
-        while piece:
-            if self._passing:
-                end = piece.find(b"\n") + 1
-                self._length += end or len(piece)
-                if not end:
-                    return
-                piece = piece[end:]
-                yield self._given_up(self._length, _TOO_LONG)
-                continue
-            room, cell = LONGEST_RECORD - self._length, self._cell
-            first, last = self._ends(piece)
-            if len(piece) > room and not 0 < first <= room:
-                self._cell = cell
-                self._ends(piece[: room + 1])  # exactly so far
-                self._waiting.append(piece[: room + 1])
-                again = yield from self._after_opening(_TOO_LONG)
-                if again is None:
-                    self._length = LONGEST_RECORD + 1
-                    self._waiting, self._cell, self._passing = [], _START, True
-                    piece = piece[room + 1 :]
-                    if first == room + 1:  # its newline was the byte too many
-                        yield self._given_up(self._length, _TOO_LONG)
-                    continue
-                yield from self._cut_again(again + piece[room + 1 :])
-                return
-            if last:
-                yield self._taken(b"".join([*self._waiting, memoryview(piece)[:last]]))
-            self._waiting.append(piece[last:])
-            self._length += len(piece) - last
-            return
-
-    def finish(self) -> Iterator[Cut]:
-        """The last record, which nothing ended: the input has, and there is no more of it."""
-        while self._cell == _QUOTED:
-            again = yield from self._after_opening(_OPEN)
-            if again is None:
-                yield self._given_up(self._length, _OPEN)
-                return
-            yield from self._cut_again(again)
-        if self._passing:
-            yield self._given_up(self._length, _TOO_LONG)
-        elif self._length:
-            yield self._taken(b"".join(self._waiting))
-        self._cell = _START
-
-    def skip(self, count: int) -> None:
-        """Pass over bytes that belong to no record, between two of them."""
-        self.position += count
-
-    def forget(self) -> None:
-        """Give up what is waiting: the rest of it will not come."""
-        self._given_up(self._length, "")
-
-    def _ends(self, piece: bytes) -> tuple[int, int]:
-        """Where the first and the last record that end in a piece do; 0 if none does."""
-        if self._quote is None:
-            return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
-        if self._cell == _QUOTED or self._quote in piece:
-            first, last, self._cell = _native.record_bounds(piece, ord(self._delimiter), self._cell, ord(self._quote))
-            return first, last
-        last = piece.rfind(b"\n") + 1
-        rest, cell = piece[last:], _START if last else self._cell
-        self._cell = _native.record_bounds(rest, ord(self._delimiter), cell, ord(self._quote))[2]
-        return piece.find(b"\n") + 1, last
-
-    def _cut_again(self, data: bytes) -> Iterator[Cut]:
-        """Cut what has waited, in pieces as small as they come."""
-        for start in range(0, len(data), BLOCK_BYTES):
-            yield from self.cut(data[start : start + BLOCK_BYTES])
-
-    def _after_opening(self, trouble: str) -> Generator[Cut, None, bytes | None]:
-        """Give up the lines up to that in which a quote opened what does not end; what comes after it, to be cut again.
-
-        None if nothing is quoted, or that line has not ended. No quote comes after the one that opened, so what is cut
-        again is not given up again.
-        """
-        data = b"".join(self._waiting)
-        open_quote = self._cell == _QUOTED and self._quote is not None
-        end = data.find(b"\n", data.rfind(self._quote or b"")) + 1 if open_quote else 0
-        if not end:
-            return None
-        yield self._given_up(end, trouble, data.count(b"\n", 0, end))
-        return data[end:]
-
-    def _taken(self, data: bytes) -> Cut:
-        start, self.position = self.position, self.position + len(data)
-        self._waiting, self._length = [], 0
-        return Cut(data, start, self.position)
-
-    def _given_up(self, length: int, trouble: str, lines: int = 1) -> Cut:
-        """Nothing waits any more; so much of it was a record that cannot be read."""
-        start, self.position = self.position, self.position + length
-        self._waiting, self._length, self._cell, self._passing = [], 0, _START, False
-        return Cut(b"", start, self.position, trouble, lines)
-
-
-def cuts(source: ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1) -> Iterator[Cut]:
-    """The records of a whole file; this many blocks of bytes at a time."""
-    return _cuts(source, Cutter(delimiter, quote), b"", blocks)
-
-
-def blocks(source: ByteSource, delimiter: str | None, quote: str | None = None) -> Iterator[_native.TextBlock | Cut]:
-    """The same in memory that is used again, as long as records are no longer than a block and end before the file.
-
-    Without a delimiter they are lines.
-    """
-    marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
-    while waiting <= BLOCK_BYTES:
-        block = _native.TextBlock(BLOCK_BYTES, block)
-        count = source.read_into(block.room())
-        waiting = block.cut(count, count < BLOCK_BYTES, *marks)
-        if len(block):
-            yield block
-        if count < BLOCK_BYTES:
-            if not waiting:
-                return
-            break
-    assert block is not None
-    yield from _cuts(source, Cutter(delimiter or ",", quote), block.waiting())
-
-
-def _cuts(source: ByteSource, cutter: Cutter, piece: bytes, blocks: int = 1) -> Iterator[Cut]:
-    """The records of a piece and all that comes after it."""
-    yield from cutter.cut(piece)
-    while piece := source.read(blocks * BLOCK_BYTES):
-        yield from cutter.cut(piece)
-    yield from cutter.finish()

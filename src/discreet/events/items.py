@@ -13,36 +13,35 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
+from discreet._later import np, pa
 from discreet._native import BadItems, CheckedBatch, MadeColumn
-from discreet.errors import DataError, DiscreetError, ParameterError
-from discreet.events.values import Item as Item
+from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
+from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import numpy.typing as npt
 
 T = TypeVar("T")
+Item = int | str | bytes
+
 
 DEFAULT_MAX_KEY_BYTES = 4096
 """How long an item may be, in bytes, unless something else is said."""
 
 
-def skip_nulls(nulls: str) -> bool:
-    """Check a `nulls` argument."""
-    if nulls not in ("error", "skip"):
-        raise ParameterError(f"nulls must be 'error' or 'skip', not {nulls!r}")
-    return nulls == "skip"
-
-
-def bad_items_rule(bad_items: str) -> BadItems:
-    """Check a `bad_items` argument."""
-    if bad_items not in ("error", "skip"):
-        raise ParameterError(f"bad_items must be 'error' or 'skip', not {bad_items!r}")
-    return BadItems.skip if bad_items == "skip" else BadItems.error
+def rules(nulls: str, bad_items: str = "skip") -> tuple[bool, BadItems]:
+    """Check what becomes of nulls (whether to leave them out) and of what cannot be an item, as native code has it."""
+    for name, rule in (("nulls", nulls), ("bad_items", bad_items)):
+        if rule not in ("error", "skip"):
+            raise ParameterError(f"{name} must be 'error' or 'skip', not {rule!r}")
+    return nulls == "skip", BadItems.skip if bad_items == "skip" else BadItems.error
 
 
 def read(what: object, convert: Callable[[], T]) -> T:
@@ -102,7 +101,7 @@ def values_of(data: Any, nulls: str = "error") -> list[Any]:
     else:
         values = column.tolist() if hasattr(column, "tolist") else listed(column)
     there = [value for value in values if value is not None]
-    if len(there) < len(values) and not skip_nulls(nulls):
+    if len(there) < len(values) and not rules(nulls)[0]:
         raise DataError('the column has nulls; pass nulls="skip" to leave them out')
     return there
 
@@ -153,8 +152,6 @@ def refuse_elsewhere(data: Any) -> None:
 
 
 def _from_numpy(data: Any) -> Any:
-    import numpy as np
-
     masked = type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray)  # np.ma takes its time to load
     if masked and data.ndim == 1 and data.dtype.kind in "iuSUO":
         return data.tolist()  # masked elements become None
@@ -184,7 +181,6 @@ def _from_polars(data: Any) -> Any:
 
 def _from_pandas(data: Any) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     if getattr(data, "ndim", 1) != 1:
         if data.shape[1] != 1:
@@ -236,8 +232,6 @@ def categories_of(column: Any) -> tuple[list[Any], Any] | None:
     """
     if library(column) != "pandas" or not hasattr(getattr(column, "dtype", None), "categories"):
         return None
-    import numpy as np
-
     values = [
         int(value) if isinstance(value, float) and value.is_integer() else value
         for value in column.dtype.categories.tolist()
@@ -260,7 +254,6 @@ def _is_missing(value: Any) -> bool:
 
 def plain_array(values: list[Any]) -> pa.Array | None:
     """Values of one kind that summaries know, as Arrow; None for any others."""
-    import pyarrow as pa
 
     kinds = {*map(type, values)} - {type(None)}
     if len(kinds) != 1 or not kinds <= _PLAIN:
@@ -281,8 +274,6 @@ def prepare_lists(data: Any) -> Any:
     if library(data) == "pandas":
         return read(data, lambda: _lists_from_pandas(data))
     if is_arrow(data) and not is_polars_objects(data):
-        import pyarrow as pa
-
         if not isinstance(data, pa.UnionArray):
             return read(data, lambda: without_list_views(data))
         data = data.to_pylist()
@@ -296,7 +287,6 @@ def without_list_views(column: Any) -> Any:
 
     Not by a cast of pyarrow: what it makes of views ends the process in its own functions.
     """
-    import pyarrow as pa
 
     kind = getattr(column, "type", None)
     if not isinstance(kind, pa.DataType) or not (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)):
@@ -304,7 +294,6 @@ def without_list_views(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         chunks = [without_list_views(chunk) for chunk in column.chunks]
         return pa.chunked_array(chunks, pa.large_list(kind.value_type))
-    import numpy as np
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
@@ -314,7 +303,6 @@ def without_list_views(column: Any) -> Any:
 
 def _lists_from_pandas(data: Any) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     if getattr(data, "ndim", 1) != 1:
         raise DataError("expected one column, got a data frame: pass one of its columns")
@@ -341,7 +329,11 @@ def item_of(value: Any) -> Item | None:
     """The value as an item, or None if it cannot be one. No method that a subclass may have changed is asked."""
     if isinstance(value, str):
         text = str.__str__(value)
-        return text if text.isascii() or _is_unicode(text) else None
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError:
+            return None
+        return text
     if isinstance(value, bytes):
         return b"".join((value,))
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") or not hasattr(type(value), "__index__"):
@@ -361,8 +353,6 @@ def of_numpy(value: Any) -> Any:
     if type(value).__module__ != "numpy" or getattr(value, "ndim", None) != 0:
         return value
     if value.dtype.kind == "M":
-        import numpy as np
-
         days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
         value = value.astype("datetime64[D]" if days else "datetime64[us]")
         found = value.item()
@@ -385,21 +375,11 @@ def without_bad(column: Any) -> Any:
     return [value for value in column if value is None or item_of(value) is not None]
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 # ---- Arrow ---------------------------------------------------------------------------------------------------------
 
 
 def arrow_chunks(data: Any) -> Iterator[pa.Array]:
     """The chunks of Arrow data, one at a time."""
-    import pyarrow as pa
-
     if isinstance(data, pa.Array):
         yield data
     elif isinstance(data, pa.ChunkedArray):
@@ -408,3 +388,241 @@ def arrow_chunks(data: Any) -> Iterator[pa.Array]:
         yield from read(data, lambda: pa.chunked_array(data).chunks)
     else:
         yield read(data, lambda: pa.array(data))
+
+
+# ---- columns of files: which are wanted, and what may be in them ----------------------------------------------------
+
+UNCOMPUTED = "a row for which the query cannot be computed (try_cast turns what is not a number into null)"
+
+
+def broken_input() -> tuple[type[Exception], ...]:
+    """What pyarrow raises on input that is not what it should be; its messages may quote the input."""
+    return pa.ArrowException, OSError, KeyError, UnicodeDecodeError
+
+
+def unreadable(error: Exception, name: str, otherwise: str) -> DataError:
+    """For input that pyarrow did not read: what it does not support is not called damaged.
+
+    To raise where nothing is handled: a cause may tell what the input holds.
+    """
+    words = "not implemented", "not yet implemented", "not supported", "not built", "encrypted"
+    text = str(error).lower()
+    if not isinstance(error, pa.ArrowNotImplementedError) and not any(word in text for word in words):
+        return DataError(f"{name} {otherwise}")
+    return DataError(f"{name} uses an unsupported codec, encoding, type or encryption; write the file again without it")
+
+
+def choose(
+    names: Sequence[Any], wanted: Sequence[str | None], source: str = "the table", show_names: bool = True
+) -> list[str]:
+    """The names of the columns that are wanted, each of which exactly one column must have.
+
+    Where the first is None it is the only one there is (beside the others). `show_names` is False where the names might
+    be data: a CSV file without a header line has its first row in their place. The message then hints at a name only if
+    it differs from the wanted one in case or blanks, which tells no more than finding it would.
+    """
+    chosen = [name for name in wanted if name is not None]
+    rest = [name for name in names if name not in chosen] if wanted and wanted[0] is None else []
+    unclear = bool(wanted) and wanted[0] is None and len(rest) != 1
+    chosen = rest + chosen
+    wrong = next((name for name in chosen if names.count(name) != 1), None)
+    if wrong is None and not unclear:
+        return chosen
+    there = (
+        f"its columns are {', '.join(map(repr, names))}" if show_names else f"it has {numbered(len(names), 'column')}"
+    )
+    if unclear:
+        raise DataError(f"{source}: name the column to count; {there}")
+    if wrong in names:
+        raise DataError(f"{source} has more than one column {wrong!r}; {there}")
+    alike = [each for each in names if str(each).strip().lower() == str(wrong).strip().lower()]
+    hint = did_you_mean(str(wrong), names if show_names else alike)
+    raise DataError(f"{source} has no column {wrong!r}; {there}{hint}")
+
+
+def kind_of(data_type: pa.DataType, lists: bool = True) -> str | None:
+    """What items of this type are: "text", "bytes", "integer", a list of these, or None for anything else."""
+    if pa.types.is_dictionary(data_type):
+        return kind_of(data_type.value_type, lists=False)
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
+        return "text"
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_binary_view(data_type):
+        return "bytes"
+    if pa.types.is_integer(data_type):
+        return "integer"
+    if lists and (pa.types.is_list(data_type) or pa.types.is_large_list(data_type)):
+        inner = kind_of(data_type.value_type, lists=False)
+        return None if inner is None else f"list of {inner}"
+    return None
+
+
+def is_amount(data_type: pa.DataType) -> bool:
+    """Whether values of this type are numbers that can be summed."""
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(data_type) for is_kind in kinds)
+
+
+def check_amounts(array: pa.Array, source: str) -> None:
+    if kind_of(array.type) != "text" and not is_amount(array.type):
+        raise DataError(f"{source}: values must be numbers, not {array.type}")
+
+
+def amounts_of(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """Numbers that are written as text, and which of the rows are none. None if all are."""
+    text = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    with suppress(*broken_input()):
+        return text.cast(pa.float64()), None
+    found = np.full(len(text), np.nan)
+    good = np.zeros(len(text), np.bool_)
+    for place, value in enumerate(text.to_pylist()):
+        with suppress(ValueError):
+            found[place], good[place] = float(value), True
+    return pa.array(found), good
+
+
+def checked(batch: pa.RecordBatch, name: str, source: str) -> pa.Array:
+    """A column of a batch that is known to be well formed: offsets and indices in range.
+
+    Files are not trusted: what goes to the native summaries unchecked could make them read outside their input.
+    Whether text is valid UTF-8 is a matter of single rows (`readable`).
+    """
+    array = batch.column(name)
+    valid = _indices_fit(array)
+    if not valid:
+        with suppress(*broken_input()):
+            _as_bytes(array).validate(full=True)
+            valid = True
+    if not valid:
+        raise DataError(f"{source} holds damaged columns; write or copy it again")
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    return without_views(array)
+
+
+def _indices_fit(array: pa.Array) -> bool:
+    """Whether this is a dictionary without nulls, of text or bytes that are well formed, with indices inside it.
+
+    The same as full validation in a fraction of its time; where it is False, that decides.
+    """
+    if not pa.types.is_dictionary(array.type) or array.null_count or not len(array):
+        return False
+    indices = np.asarray(array.indices)
+    if indices.view(f"u{indices.itemsize}").max() >= len(array.dictionary):  # negative ones are large
+        return False
+    with suppress(*broken_input()):
+        _as_bytes(array.dictionary).validate(full=True)
+        return True
+    return False
+
+
+def without_views(array: pa.Array) -> pa.Array:
+    """Views, which newer writers use for text and bytes, as plain columns."""
+    if pa.types.is_string_view(array.type):
+        return _as_bytes(array).cast(pa.large_binary()).view(pa.large_string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    return array
+
+
+@cache
+def _bytes_types() -> dict[pa.DataType, pa.DataType]:
+    """The types of bytes for those of text."""
+    return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def _as_bytes(array: pa.Array) -> pa.Array:
+    """The same column with its text as bytes, which may be any; of a dictionary or of lists, the values."""
+    if pa.types.is_dictionary(array.type):
+        values = _as_bytes(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, values, safe=False) if values is not array else array
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        inner = _bytes_types().get(array.type.value_type)
+        if inner is None:
+            return array
+        make = pa.list_ if pa.types.is_list(array.type) else pa.large_list
+        return array.view(make(inner))
+    wanted = _bytes_types().get(array.type)
+    return array if wanted is None else array.view(wanted)
+
+
+def is_utf8(value: pa.Scalar) -> bool:
+    """Whether these bytes are text; a null is."""
+    data = value.as_py()
+    return data is None or item_of_bytes(data) is not None
+
+
+def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDArray[np.bool_] | None:
+    """Which rows of a well-formed column are items: of at most this many bytes, text in valid UTF-8. None if all are.
+
+    A row of a list is an item if all of its elements are. Where a reader has made sure of the text, it need not be
+    checked again.
+    """
+    if pa.types.is_dictionary(array.type):
+        values = readable(array.dictionary, longest, check_text)
+        if values is None:
+            return None
+        codes = array.indices.fill_null(0) if array.null_count else array.indices
+        there: npt.NDArray[np.bool_] = values[np.asarray(codes)] | np.asarray(array.is_null())
+        return there
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        elements = readable(array.flatten(), longest, check_text)
+        if elements is None:
+            return None
+        import pyarrow.compute as pc
+
+        rows = np.ones(len(array), np.bool_)
+        rows[np.asarray(pc.list_parent_indices(array))[~elements]] = False
+        return rows
+    if kind_of(array.type) not in ("text", "bytes"):
+        return None
+    good: npt.NDArray[np.bool_] | None = None
+    if check_text and not all_utf8(array):
+        good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
+    if longest is not None:
+        lengths = np.diff(_offsets(array))  # in bytes; of a null, any number
+        if len(lengths) and lengths.max() > longest:
+            short = lengths <= longest
+            good = short if good is None else good & short
+    return None if good is None or good.all() else good
+
+
+def all_utf8(array: pa.Array) -> bool:
+    """Whether all text of a column is UTF-8."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return True
+    if _is_ascii(array):
+        return True
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_ascii(array: pa.Array) -> bool:
+    """Whether no byte of the text has its high bit set: most text is so, and one fast pass tells."""
+    offsets, data = _offsets(array), array.buffers()[2]
+    if data is None or not len(offsets):
+        return True
+    first, last = int(offsets[0]), int(offsets[-1])
+    words = (last - first) // 8
+    high = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint64, words, first))) if words else 0
+    rest = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint8, last - first - 8 * words, first + 8 * words)))
+    return not (high & 0x8080808080808080 or rest & 0x80)
+
+
+def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    offsets = np.frombuffer(array.buffers()[1] or b"\0" * 8, np.int64 if wide else np.int32)
+    return offsets[array.offset : array.offset + len(array) + 1]
+
+
+def without_null_elements(lists: pa.Array) -> pa.Array:
+    """The lists without their null elements. The lists themselves are not null."""
+    import pyarrow.compute as pc
+
+    valid = pc.is_valid(pc.list_flatten(lists))
+    parents = np.asarray(pc.list_parent_indices(lists))[np.asarray(valid)]
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(np.bincount(parents, minlength=len(lists)), out=offsets[1:])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(valid))

@@ -10,7 +10,7 @@ batch at a time, and the bytes of what is published become columns again:
 A key is the fixed parts (numbers, dates, times, decimals, booleans) one after the other, then the length in four bytes
 of each text but the last, then the texts. All widths are known from the types, so the key can be read back in one way
 only. Where nothing says the type of a value but itself (Python objects, JSON lines), it is written with its kind
-(`events.tags`) and is a text here.
+(`events.values`) and is a text here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Any
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import kind_of, without_views
-from discreet.events.items import is_several, values_of
-from discreet.events.tags import tagged, untagged, with_kinds
+from discreet.events.arrow_calls import cast, encoded, filled, of_numbers, rows_at
+from discreet.events.items import is_several, kind_of, values_of, without_views
 from discreet.events.times import Every
-from discreet.events.values import items_array
+from discreet.events.values import items_array, tagged, untagged, with_kinds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     _Bytes = npt.NDArray[np.uint8]
 
 OWN_KINDS = None
-"""In place of a type: every value has a kind of its own, and comes as bytes of `events.tags`."""
+"""In place of a type: every value has a kind of its own, and comes as bytes of `events.values`."""
 
 USUAL_GROUPS = 32
 """How many groups counters are provided for where no list says how many there are. (More can be listed.)"""
@@ -110,30 +109,19 @@ class Layout:
         return cls(tuple(parts), by)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the summaries know the items as they are: one part that is text, bytes or a whole number."""
-        kind = self.parts[0].type
-        return len(self.parts) == 1 and kind is not OWN_KINDS and kind_of(kind) is not None
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Of the parts."""
         return tuple(part.name for part in self.parts)
-
-    @property
-    def groups(self) -> Layout:
-        """The layout of the groups alone."""
-        return Layout(self.parts[: self.by])
 
     # ---- columns to keys ---------------------------------------------------------------------------------------------
 
     def keys(self, columns: Sequence[pa.Array], source: str = "the table") -> pa.Array:
         """One key a row, null where a part is. Of dictionaries that have few values, a dictionary of keys."""
         arrays = [plain(column) for column in columns]
-        encoded = _encoded(arrays, self.parts)
-        if encoded is None:
+        found = _encoded(arrays, self.parts)
+        if found is None:
             return self._keys(arrays, source)
-        codes, values = encoded
+        codes, values = found
         return pa.DictionaryArray.from_arrays(codes, self._keys(values, source))
 
     def _keys(self, columns: Sequence[pa.Array], source: str) -> pa.Array:
@@ -195,14 +183,17 @@ class Layout:
             if kind is OWN_KINDS:
                 found[index] = items_array(map(untagged, values))
             else:
-                found[index] = pa.array(values, pa.large_binary()).cast(kind)
+                found[index] = cast(pa.array(values, pa.large_binary()), kind)
             starts = ends
         at = 0
         for index, width in enumerate(widths):
             if width is not None:
                 raw = b"".join(row[at : at + width] for row in rows)
-                found[index] = _of_raw(raw, len(rows), self.parts[index].type)
-                at += width
+                kind, at = self.parts[index].type, at + width
+                if pa.types.is_boolean(kind):
+                    found[index] = pa.array(np.frombuffer(raw, np.uint8).astype(np.bool_))
+                else:
+                    found[index] = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(raw)])
         return [found[index] for index in range(len(widths))]
 
 
@@ -274,7 +265,7 @@ class Keys:
         return not nested and kind_of(kind) is None and part_type(kind) is not None
 
     def start(self, given: Sequence[pa.DataType | None], source: str = "") -> None:
-        """The types of the columns, groups first; OWN_KINDS for bytes of `events.tags`."""
+        """The types of the columns, groups first; OWN_KINDS for bytes of `events.values`."""
         if self.layout is not None:
             return
         many, listed = len(self.by), self._given is not None
@@ -285,7 +276,7 @@ class Keys:
             types[0] = self._every.type
         self.layout = Layout.of(self.names, types, many, source)
         if listed:
-            self._of_groups = self.layout.groups
+            self._of_groups = Layout(self.layout.parts[:many])
             self._listed, self._listed_keys = self._read_list(self._of_groups)
             self.layout = Layout((TypedPart("", pa.int32()), *self.layout.parts[many:]), 1)
         self.room = int(len(self.layout.parts) == 1 and self.layout.parts[0].type is OWN_KINDS)
@@ -302,13 +293,12 @@ class Keys:
         if self.are_items:
             return columns[0], None, None
         many = len(self.by)
-        kinds = [part.type for part in (*self._of_groups.parts, *self.layout.parts[1:])] if self._of_groups else [
-            part.type for part in self.layout.parts
-        ]  # fmt: skip
         if self._own_kinds:
+            own = self.layout.parts
+            parts = own if self._of_groups is None else (*self._of_groups.parts, *own[1:])
             columns = [
-                with_kinds(without_views(column)) if kind is OWN_KINDS else column
-                for column, kind in zip(columns, kinds, strict=True)
+                with_kinds(without_views(column)) if part.type is OWN_KINDS else column
+                for column, part in zip(columns, parts, strict=True)
             ]
         if self._of_groups is None:
             return self.layout.keys(columns, source), good, None
@@ -322,8 +312,9 @@ class Keys:
 
     @property
     def are_items(self) -> bool:
-        """Whether keys are the items as they were, in one column."""
-        return not self.joint and (self.layout is None or self.layout.is_plain)
+        """Whether keys are the items as they were, in one column: text, bytes or whole numbers."""
+        kind = OWN_KINDS if self.layout is None else self.layout.parts[0].type
+        return not self.joint and (self.layout is None or (kind is not OWN_KINDS and kind_of(kind) is not None))
 
     def items(self, keys: pa.Array) -> pa.Array:
         """The items of keys that are published."""
@@ -440,7 +431,7 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
     their keys are made once each.
     """
     rows, sizes = len(arrays[0]), []
-    codes: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+    codes: npt.NDArray[np.int32] = np.zeros(rows, np.int32)  # there are no more tuples than rows
     missing: npt.NDArray[np.bool_] | None = None
     dictionaries: list[pa.Array] = []
     if not any(pa.types.is_dictionary(array.type) for array in arrays):
@@ -449,7 +440,7 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
         if not pa.types.is_dictionary(array.type):
             if part.width is None:
                 return None
-            array = array.dictionary_encode()
+            array = encoded(array)
         if array.dictionary.null_count:
             return None
         sizes.append(max(len(array.dictionary), 1))
@@ -459,16 +450,19 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
         if indices.null_count:
             gone = np.asarray(indices.is_null())
             missing = gone if missing is None else missing | gone
-            indices = indices.fill_null(0)
-        codes = codes * sizes[-1] + np.asarray(indices).astype(np.int64)
+            indices = filled(indices, 0)
+        codes = codes * np.int32(sizes[-1]) + np.asarray(indices).astype(np.int32, copy=False)
         dictionaries.append(array.dictionary)
-    found = pa.array(codes, mask=missing).dictionary_encode()
-    places = np.asarray(found.dictionary)
+    there = np.zeros(math.prod(sizes), np.bool_)
+    there[codes if missing is None else codes[~missing]] = True
+    places = np.flatnonzero(there)
+    which = (np.cumsum(there, dtype=np.int32) - 1)[codes]
+    found = of_numbers(which) if missing is None else pa.array(which, mask=missing)
     columns: list[pa.Array] = []
     for size, dictionary in zip(reversed(sizes), reversed(dictionaries), strict=True):
         places, rest = np.divmod(places, size)
-        columns.append(plain(dictionary.take(pa.array(rest))) if len(dictionary) else plain(dictionary))
-    return found.indices, columns[::-1]
+        columns.append(plain(rows_at(dictionary, rest)) if len(dictionary) else plain(dictionary))
+    return found, columns[::-1]
 
 
 def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
@@ -479,7 +473,7 @@ def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
             raise DataError(
                 f"{source}: the column {part.name!r} is of type {array.type}, but was {kind} before; use one type"
             )
-        array = array.cast(kind, safe=False)  # as times do that are finer than before
+        array = cast(array, kind, safe=False)  # as times do that are finer than before
     if pa.types.is_floating(array.type):
         # Not a number is no value, and there is one zero.
         numbers = array.to_numpy(zero_copy_only=False)
@@ -524,15 +518,9 @@ def _raw(array: pa.Array, width: int | None) -> _Bytes:
     return np.frombuffer(data, np.uint8)[start : start + len(array) * width].reshape(len(array), width)
 
 
-def _of_raw(raw: bytes, rows: int, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_boolean(kind):
-        return pa.array(np.frombuffer(raw, np.uint8).astype(np.bool_))
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(raw)])
-
-
 def _text(array: pa.Array) -> tuple[npt.NDArray[np.int64], _Bytes]:
     """Where the values of a column of texts or bytes begin and end, and all of their bytes."""
-    array = array.cast(pa.large_binary())
+    array = cast(array, pa.large_binary())
     _, offsets, data = array.buffers()
     if offsets is None:
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)

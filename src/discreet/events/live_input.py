@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
+import os
 import re
+import select
+import stat
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.errors import DataError, ParameterError
-from discreet.events.columns import readable, without_null_elements
-from discreet.events.follow import Followed, Piped, follow
-from discreet.events.inputs import BLOCK_BYTES, UTF_8, UTF_16, Cut, Cutter, as_utf8, encoding_named, format_named
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES
+from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.events.inputs import BLOCK_BYTES, STDIN, UTF_8, UTF_16, encoding_named, format_named
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, readable, without_null_elements
 from discreet.events.row_query import Rowwise, of_rows
 from discreet.events.text import (
     BLANK,
@@ -30,6 +35,8 @@ from discreet.events.text import (
     NOT_AN_ITEM,
     ROW,
     TOO_LONG,
+    Cut,
+    Cutter,
     Delimited,
     Dialect,
     TextRows,
@@ -101,6 +108,9 @@ class LiveInput:
 
     Blank lines are passed over. With `keep_blank` (not with a column of times) they are rows without an event, and so
     are rows whose item is blank or null, and bad ones.
+
+    Attributes:
+        source: What is followed, once it is open: `Piped`, `Followed` or `Queued`.
     """
 
     def __init__(
@@ -170,7 +180,7 @@ class LiveInput:
             raise ParameterError("lines of text have no columns; give input_format")
         self.bad: Counter[str] = Counter()  # NOT PRIVATE: for the operator's eyes
         self._remark = remark
-        self._source: Piped | Followed | Queued | None = None
+        self.source: Any = None
         taken = range(len(self._reads)) if self._bound is None else self._bound.taken
         anything = {*range(len(self._reads))}.difference(taken[: len(self._values)])
         reads = [] if self.format in ("text", "baskets") else self._reads
@@ -183,47 +193,41 @@ class LiveInput:
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
         saved = saved or {}
-        self._source = follow(self.file, self._remark)
-        self._source.open(position, saved.get("files"))
+        self.source = follow(self.file, self._remark)
+        self.source.open(position, saved.get("files"))
         self._cutter = Cutter(self._reader.delimiter, self._reader.quote, position)
-        before = self._source.before()
+        before = self.source.before()
         self._begins, self._first = not before, b""
         self._ended_open = bool(before) and not before.endswith(b"\n")
         if isinstance(self._reader, Delimited):
             if isinstance(saved.get("header"), list):
                 self._reader.use([str(name) for name in saved["header"]])
             elif before:  # a state that does not have it
-                self._reader.after_header(self._source.beginning(BLOCK_BYTES))
+                self._reader.after_header(self.source.beginning(BLOCK_BYTES))
 
     def saved(self, position: int) -> dict[str, Any]:
         """What `open` needs beside a position."""
-        assert self._source is not None
         header = self._reader.names if isinstance(self._reader, Delimited) else None
-        return {"files": self._source.saved(position), "header": header}
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more can come."""
-        return self._source is not None and self._source.ended
+        return {"files": self.source.saved(position), "header": header}
 
     def close(self) -> None:
         """Let go of the input."""
-        if self._source is not None:
-            self._source.close()
+        if self.source is not None:
+            self.source.close()
 
     def available(self) -> Iterator[LiveBatch]:
         """The complete rows that are there now."""
-        assert self._source is not None
-        turned = self._source.look()
+        turned = self.source.look()
         if turned == "next":
-            yield from self._last()
+            yield from self.rest()
+            self._ended_open = False
         elif turned == "cut":
             self._cutter.forget()
             self._first = b""
         self._begins = self._begins or turned is not None
         while True:
-            is_first = self._begins and (bool(self._first) or not self._source.before())
-            piece = self._source.read(BLOCK_BYTES)
+            is_first = self._begins and (bool(self._first) or not self.source.before())
+            piece = self.source.read(BLOCK_BYTES)
             if not piece:
                 break
             if is_first:
@@ -234,46 +238,25 @@ class LiveInput:
                 if self.encoding is None and piece.startswith(UTF_16):
                     raise DataError(_NO_UTF_16.format(self.file))
                 if self.encoding in (None, UTF_8) and piece.startswith(codecs.BOM_UTF8):
-                    piece = self._without_first(piece, len(codecs.BOM_UTF8))
+                    piece = piece[len(codecs.BOM_UTF8) :]
+                    self._cutter.position += len(codecs.BOM_UTF8)  # bytes that belong to no record
             if self._ended_open:  # the newline of a row that was taken without it
                 self._ended_open = False
                 ending = re.match(rb"\r?\n", piece)
                 if ending:
-                    piece = self._without_first(piece, ending.end())
+                    piece = piece[ending.end() :]
+                    self._cutter.position += ending.end()
             for cut in self._cutter.cut(piece):
                 yield from self._batches(cut)
-        if self.ended:
-            yield from self._last()
-
-    def _without_first(self, piece: bytes, count: int) -> bytes:
-        """A piece without bytes that belong to no record."""
-        self._cutter.skip(count)
-        return piece[count:]
+        if self.source.ended:
+            yield from self.rest()
 
     def rest(self) -> Iterator[LiveBatch]:
         """What is left without a newline, if it is not to be waited for."""
-        yield from self._last()
-        self._ended_open = True
-
-    @property
-    def lag(self) -> int | None:
-        """How many messages of a queue wait to be read; None of files. NOT PRIVATE: for the operator's eyes."""
-        return getattr(self._source, "lag", None)
-
-    def more(self) -> bool:
-        """Whether another file waits to be read."""
-        assert self._source is not None
-        return self._source.more()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for more rows, at most so long."""
-        assert self._source is not None
-        self._source.wait(seconds)
-
-    def _last(self) -> Iterator[LiveBatch]:
         piece, self._first = self._first, b""
         for cut in chain(self._cutter.cut(piece), self._cutter.finish()):
             yield from self._batches(cut)
+        self._ended_open = True
 
     def _batches(self, cut: Cut) -> Iterator[LiveBatch]:
         """The rows of whole records."""
@@ -284,7 +267,10 @@ class LiveInput:
             rows = TextRows(np.array([BLANK], np.uint8), np.array([cut.end - cut.start], np.int64), [])
             yield from self._batch(rows, None, cut.start)
             return
-        data, start = as_utf8(cut.data, self.encoding), cut.start
+        data, start = cut.data, cut.start
+        if self.encoding not in (None, UTF_8) and not data.isascii():
+            # Every byte is a character. One that is none becomes bytes that are not UTF-8: its row is bad.
+            data = data.decode(str(self.encoding), "surrogateescape").encode("utf-8", "surrogatepass")
         if self._begins and isinstance(self._reader, Delimited):
             skipped = self._reader.after_header(data)
             if skipped is None:
@@ -375,3 +361,342 @@ def _characters(data: bytes, ends: Any) -> Any:
 
 def _blank(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.equal(pc.ascii_trim_whitespace(column), "").fill_null(True), np.bool_)
+
+
+class Spool:
+    """Rows that wait for their turn: batches under numbers, each number's in the order in which they came. NOT PRIVATE.
+
+    They are in memory as long as they are small, then in a file. It is made without a name in `folder`, for its owner
+    alone: nothing is left of it when the process ends.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+        self._places: dict[int, list[tuple[int, int]]] = {}
+
+    def add(self, number: int, batch: pa.RecordBatch) -> None:
+        """Put a batch last among those of this number."""
+        if self._file is None:
+            self._file = tempfile.SpooledTemporaryFile(1 << 24, dir=str(self._folder))  # noqa: SIM115
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        data = sink.getvalue()
+        place = self._file.seek(0, 2)
+        self._file.write(data)
+        self._places.setdefault(number, []).append((place, len(data)))
+
+    def take(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The batches of this number, which are gone then."""
+        for place, length in self._places.pop(number, []):
+            assert self._file is not None
+            self._file.seek(place)
+            with pa.ipc.open_stream(self._file.read(length)) as reader:
+                yield from reader
+        if not self._places:
+            self.close()
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._places = None, {}
+
+
+# ---- what grows: a file through its rotations, as `tail -F` follows it, or a pipe ------------------------------------
+#
+# Positions count the bytes of the whole input: of a file, and of those that took its name after it, one after the
+# other. What was read up to a position is told by it alone, across restarts.
+
+_HEAD = 4096  # bytes that tell a file from others
+_LOOK = 1 << 24
+
+
+def follow(path: str, remark: Callable[[str], None]) -> Piped | Followed | Queued:
+    """What follows this path; "-" is standard input. `remark` is told what the operator should know."""
+    if path == STDIN:
+        return Piped(path)
+    if "://" in path:
+        from discreet.events.queues import Queued
+
+        return Queued(path, remark)
+    try:
+        regular = stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        raise ParameterError(f"{path!r} cannot be opened: {error.strerror}") from error
+    return Followed(path, remark) if regular else Piped(path)
+
+
+class Piped:
+    """Standard input or a named pipe: what was read is gone, and it `ended` when its writer closes it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._handle = -1
+        self._room = 0
+        self.ended = False
+
+    def open(self, position: int, saved: Any) -> None:
+        """It goes on with what comes next."""
+        try:
+            self._handle = 0 if self._path == STDIN else os.open(self._path, os.O_RDONLY)
+        except OSError as error:
+            raise ParameterError(f"{self._path!r} cannot be opened: {error.strerror}") from error
+
+    def look(self) -> str | None:
+        """See what is there now, for `read`: a bounded piece of what may come for ever."""
+        self._room = _LOOK
+        return None
+
+    def read(self, size: int) -> bytes:
+        """Never waits: a tick may end meanwhile."""
+        if self.ended or not self._room or not select.select([self._handle], [], [], 0)[0]:
+            return b""
+        data = os.read(self._handle, size)
+        self.ended = not data
+        self._room = max(0, self._room - len(data))
+        return data
+
+    def more(self) -> bool:
+        """Nobody knows."""
+        return False
+
+    def wait(self, seconds: float) -> None:
+        """Until the writer has written."""
+        select.select([self._handle], [], [], seconds)
+
+    def before(self) -> bytes:
+        """What was read is gone."""
+        return b""
+
+    def beginning(self, size: int) -> bytes:
+        """What was read is gone."""
+        return b""
+
+    def saved(self, position: int) -> Any:
+        """Nothing: a pipe cannot be read again."""
+        return None
+
+    def close(self) -> None:
+        """Standard input stays open."""
+        if self._handle > 0:
+            os.close(self._handle)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One of the files of an input: where it begins in it, and what tells it from others."""
+
+    start: int
+    device: int
+    inode: int
+    head: str  # a hash of the first `length` bytes
+    length: int
+
+    def is_at(self, status: os.stat_result) -> bool:
+        return (self.device, self.inode) == (status.st_dev, status.st_ino)
+
+    def begins(self, handle: int) -> bool:
+        """Whether this is what an open file begins with."""
+        other = _described(handle, self.start, self.length)
+        return (other.head, other.length) == (self.head, self.length)
+
+
+class Followed:
+    """A file by its name. When another file has taken the name, the one that is open is read to its end first.
+
+    A file is known by its inode and by what it begins with; one that is shorter than what was read of it, or that
+    begins otherwise, was emptied and is read from its start. When a watch goes on and the name has gone to another
+    file, the rest of the first is looked for under the other names of its directory.
+    """
+
+    ended = False
+
+    def __init__(self, path: str, remark: Callable[[str], None]) -> None:
+        self._path = path
+        self._remark = remark
+        self._handle = -1
+        self._files: list[_File] = []  # the last one is open
+        self._next: list[_File] = []  # those after it that were read before a restart
+        self._offset = 0  # in it
+        self._limit = 0
+
+    def open(self, position: int, saved: Any) -> None:
+        """Go to a position, in the file that it is in."""
+        files = [] if saved is None else _files_of(saved)
+        if position and not files:  # a state that was written before files were told apart
+            self._take(self._path, 0)
+            if os.fstat(self._handle).st_size >= position:
+                self._offset = self._limit = position
+                return
+            self._files = []
+            self._lost()
+            self._take(self._path, position)
+            return
+        if not files:
+            self._take(self._path, 0)
+            return
+        if files[0].start > position:
+            raise CorruptStateError("the state does not say which files were read")
+        place = next(file for file in reversed(files) if file.start <= position)
+        self._next = [file for file in files if file.start > position]
+        if not self._find(place, position - place.start):
+            self._take(self._path, position)
+
+    def look(self) -> str | None:
+        """See what is there now, for `read`: how far the file goes; "next" or "cut" if another file begins here."""
+        file, size = self._files[-1], os.fstat(self._handle).st_size
+        if size < self._offset or _described(self._handle, file.start, file.length) != file:
+            if not self._find(file, self._offset):
+                self._take(self._path, file.start + self._offset)
+                self._limit = os.fstat(self._handle).st_size
+                return "cut"
+            size = os.fstat(self._handle).st_size
+        if self._next:
+            return self._known(self._next[0].start - file.start)
+        self._limit = size
+        if size > self._offset:
+            return None
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return None  # between two files
+        if self._files[-1].is_at(status) or not status.st_size:  # an empty one may not be written to yet
+            return None
+        if os.fstat(self._handle).st_size > self._offset:  # written since, under its old name
+            return None
+        try:
+            self._take(self._path, self._files[-1].start + self._offset)
+        except ParameterError:
+            return None  # moved away since: another one will come
+        self._limit = os.fstat(self._handle).st_size
+        return "next"
+
+    def _known(self, length: int) -> str | None:
+        """The same for a file that was read to its end once, at this length."""
+        self._limit = length
+        if length > self._offset:
+            return None
+        following = self._next.pop(0)
+        if not self._find(following, 0):
+            self._take(self._path, following.start)
+            self._next = []
+        self._limit = os.fstat(self._handle).st_size
+        if self._next:
+            self._limit = self._next[0].start - following.start
+        return "next"
+
+    def read(self, size: int) -> bytes:
+        """What was there at the last look."""
+        data = os.pread(self._handle, min(size, self._limit - self._offset), self._offset)
+        self._offset += len(data)
+        if not data:
+            self._limit = self._offset  # emptied since: the next look finds out
+        if self._files[-1].length < min(_HEAD, self._offset):  # it can be known by more of its beginning
+            self._files[-1] = _described(self._handle, self._files[-1].start)
+        return data
+
+    def more(self) -> bool:
+        """Whether the file has grown, or another one has its name."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return False
+        grown = os.fstat(self._handle).st_size != self._offset
+        return grown or bool(self._next) or (status.st_size > 0 and not self._files[-1].is_at(status))
+
+    def wait(self, seconds: float) -> None:
+        """A file does not say when it grows."""
+        if not self.more():
+            time.sleep(seconds)
+
+    def before(self) -> bytes:
+        """The last byte that was read of this file."""
+        return os.pread(self._handle, 1, self._offset - 1) if self._offset else b""
+
+    def beginning(self, size: int) -> bytes:
+        """The first bytes of the file that is open."""
+        return os.pread(self._handle, size, 0)
+
+    def saved(self, position: int) -> Any:
+        """The files from the one that has this position on; no earlier one will be asked for again."""
+        files = [*self._files, *self._next]
+        later = [file for file in files if file.start > position]
+        before = [file for file in files if file.start <= position]
+        self._files = [file for file in self._files if file.start >= before[-1].start]
+        return [asdict(file) for file in [*before[-1:], *later]]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _take(self, path: str, start: int) -> None:
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise ParameterError(f"{path!r} cannot be opened: {error.strerror}") from error
+        self.close()
+        self._handle, self._offset, self._limit = handle, 0, 0
+        self._files.append(_described(handle, start))
+
+    def _find(self, file: _File, offset: int) -> bool:
+        """Go on in a file wherever it is now; False if it is gone, and what was written to it last with it."""
+        name = self._name_of(file, offset)
+        if name is None:
+            self._lost()
+            return False
+        self._files = [known for known in self._files if known.start < file.start]
+        self._take(name, file.start)
+        self._offset = self._limit = offset
+        return True
+
+    def _lost(self) -> None:
+        self._remark(f"{self._path!r} was emptied or replaced, and the rest of what it held is not there to be read")
+
+    def _name_of(self, file: _File, offset: int) -> str | None:
+        """The name that a file has now: its own, or one that it was moved or copied to."""
+
+        def fits(name: str, copied: bool) -> bool:
+            try:
+                handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+            except OSError:
+                return False
+            try:
+                status = os.fstat(handle)
+                # A copy is known by its beginning alone; a few bytes would be too little.
+                known = file.length >= min(_HEAD, offset) > 0 if copied else file.is_at(status)
+                return stat.S_ISREG(status.st_mode) and known and status.st_size >= offset and file.begins(handle)
+            finally:
+                os.close(handle)
+
+        base = Path(self._path).resolve()
+        with os.scandir(base.parent) as entries:
+            others = sorted((entry.path, entry.inode()) for entry in entries)
+        moved = [name for name, inode in others if inode == file.inode]
+        copies = [name for name, _ in others if os.path.basename(name).startswith(base.name)]
+        for copied, names in ((False, [self._path, *moved]), (True, [self._path, *copies])):
+            for name in names:
+                if fits(name, copied):
+                    return name
+        return None
+
+
+def _described(handle: int, start: int, length: int = _HEAD) -> _File:
+    status, data = os.fstat(handle), os.pread(handle, length, 0)
+    return _File(start, status.st_dev, status.st_ino, hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _files_of(saved: Any) -> list[_File]:
+    """The files of a state, which is only as good as its bytes."""
+    try:
+        files = [_File(**file) for file in saved or []]
+        if all(type(v) is int for f in files for v in (f.start, f.device, f.inode, f.length)) and (
+            not files or files[0].start >= 0
+        ):
+            return files
+    except TypeError:
+        pass
+    raise CorruptStateError("the state does not say which files were read")

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.columns import check_names, kind_of, without_views
-from discreet.events.files import FileRows, Files, column_names
+from discreet.events.files import FileRows, Files
+from discreet.events.inputs import open_input
+from discreet.events.items import choose, kind_of, without_views
 
 if TYPE_CHECKING:
     from discreet.events.row_query import Bound, Mask, Rowwise
@@ -63,7 +64,7 @@ class Lookup:
             read = as_arrow(given)
             name, found = "table", read if isinstance(read, pa.Table) else read.read_all()
         names = found.schema.names
-        check_names(names, [on], name)
+        choose(names, [on], name)
         if len({*names}) < len(names) or len(names) < 2:
             raise DataError(f"{name}: a lookup needs {on!r} and other columns, all with different names")
         columns = {each: _whole(found.column(each)) for each in names}
@@ -166,10 +167,12 @@ class _LookedBound:
 
 
 def _read(path: str) -> pa.Table:
-    names = column_names(path)
+    open_input(path).close()  # one file, and no pattern
+    files = Files([path])
+    names = files.column_names()
     if not names:
         raise ParameterError(f"{path} has no column names; a lookup must be CSV, TSV, Parquet or Arrow")
-    rows = Files([path]).rows(names, nulls="skip", bad_rows="error")
+    rows = files.rows(names, nulls="skip", bad_rows="error")
     assert isinstance(rows, FileRows)
     parts = [pa.table(dict(zip(names, arrays, strict=True))) for arrays in rows.columns_read()]
     return pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
@@ -209,7 +212,7 @@ def of_table(lookup: Lookup, table: Any, asked: Sequence[str]) -> Any:
         good = matched(found)
         return columns if good.all() else {name: kept(column, good) for name, column in columns.items()}
     data = as_arrow(table)
-    check_names(data.schema.names, [lookup.on])
+    choose(data.schema.names, [lookup.on])
     own = [each for each in plain_schema(data.schema) if each.name not in more]
     schema = pa.schema([*own, *((name, lookup.columns[name].type) for name in more)])
 

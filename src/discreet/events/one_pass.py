@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DataError
 from discreet.events.ahead import in_order
-from discreet.events.inputs import STDIN, is_table, open_input
+from discreet.events.inputs import DATABASE, STDIN, open_input, scheme_of
 
 if TYPE_CHECKING:
     from discreet.events.files import FileRows, Files
@@ -168,7 +168,7 @@ class OnePass:
     def _can_share(self) -> bool:
         from discreet.events.inputs import format_named
 
-        files = [file for file in self._files.files if not is_table(file)]
+        files = [file for file in self._files.files if scheme_of(file) != DATABASE]
         named = [self._files.format or format_named(file)[0] for file in files]
         names = [name for taker in self._takers for name in taker.rows.reads]
         return all(name in _SHARED for name in named) and None not in names

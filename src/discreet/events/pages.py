@@ -45,7 +45,7 @@ class ColumnPages:
     @classmethod
     def of(cls, source: ByteSource, column: str | None) -> ColumnPages | None:
         """The column of this name, or the only one there is; None where another reader has to look."""
-        from discreet.events.columns import choose
+        from discreet.events.items import choose
 
         descriptor, footer = source.descriptor(), footer_of(source)
         if footer is None:

@@ -80,7 +80,7 @@ class Queued:
 
     def __init__(self, url: str, remark: Callable[[str], None]) -> None:
         self._url, self._remark, self._room = url, remark, 0
-        self._log: _Log | None = None
+        self._log: Any = None  # a _Log, once it is open
         self._position = 0  # after the last message that was taken
         self._start = 0  # that a state was saved for
         self._at: dict[int, int] = {}  # next offsets there
@@ -110,13 +110,11 @@ class Queued:
 
     def _follow(self) -> None:
         """Take new messages of all partitions."""
-        assert self._log is not None
         self._looked = time.monotonic()
         self._log.go_to({each: self._next.get(each, _BEGINNING) for each in self._log.bounds()})
 
     def look(self) -> str | None:
         """See what is there now, for `read`; now and then whether there are more partitions."""
-        assert self._log is not None
         self._room = _LOOK
         if not self._again and time.monotonic() - self._looked > _PATIENCE:
             self._looked = time.monotonic()
@@ -130,7 +128,6 @@ class Queued:
             return self._taken_again(*self._again.popleft())
         if self._room <= 0:
             return b""
-        assert self._log is not None
         if not self._waiting:
             self._waiting.extend(self._log.take(0.0))
         lines: list[bytes] = []
@@ -155,7 +152,6 @@ class Queued:
 
     def _taken_again(self, partition: int, first: int, last: int, length: int) -> bytes:
         """The messages of a run, as they were: what is gone is a blank row as long as they were."""
-        assert self._log is not None
         self._log.go_to({partition: first})
         lines: list[bytes] = []
         reached, until = first, time.monotonic() + _PATIENCE
@@ -187,13 +183,11 @@ class Queued:
     @property
     def lag(self) -> int:
         """How many messages have not been taken yet. NOT PRIVATE: for the operator's eyes."""
-        assert self._log is not None
         bounds = self._log.bounds()
         return sum(max(0, end - max(first, self._next.get(each, first))) for each, (first, end) in bounds.items())
 
     def wait(self, seconds: float) -> None:
         """Until messages come, at most so long."""
-        assert self._log is not None
         if not self._waiting and not self._again:
             self._waiting.extend(self._log.take(seconds))
 

@@ -19,8 +19,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import DataError
-from discreet.events.columns import check_names, filtered, readable, without_views
-from discreet.events.items import categories_of, item_of, library, objects_of, read
+from discreet.events.arrow_calls import filtered
+from discreet.events.items import (
+    categories_of,
+    choose,
+    item_of,
+    library,
+    objects_of,
+    read,
+    readable,
+    without_views,
+)
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
 if TYPE_CHECKING:
@@ -71,7 +80,7 @@ def of_rows(query: Bound, rows: TextRows) -> None:
     if query.selects:
         keep, failed = query.keeps(texts_of(rows))
         kinds = np.where(failed, NOT_COMPUTED, BLANK).astype(np.uint8)
-        rows.leave_out_as(~keep, kinds)
+        rows.leave_out(~keep, kinds)
     computed: list[pa.Array] = []
     if None in query.taken:
         computed, failed = query.computes(texts_of(rows))
@@ -195,7 +204,7 @@ def _field(schema: pa.Schema, column: Callable[[Any], Any], name: str) -> Any:
         found = column(first)
         with suppress(KeyError, pa.ArrowException):
             return pc.struct_field(found, rest.split(".")) if isinstance(found, pa.Array) else found
-    check_names(schema.names, [name])
+    choose(schema.names, [name])
 
 
 def column_of_objects(table: Any, name: str) -> pa.Array:
@@ -203,7 +212,7 @@ def column_of_objects(table: Any, name: str) -> pa.Array:
 
     So are categories of pandas: one value makes floats of whole numbers, or objects of any kind.
     """
-    check_names(list(table) if isinstance(table, dict) else list(table.columns), [name])
+    choose(list(table) if isinstance(table, dict) else list(table.columns), [name])
     column = table[name]
     category = categories_of(column)
     if category is not None:

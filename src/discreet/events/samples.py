@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import DataError
-from discreet.events.columns import without_views
-from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_lists
+from discreet.events.items import arrow_chunks, is_arrow, item_of, prepare_lists, without_views
 from discreet.noise import RandomSource
 from discreet.privacy.checks import whole_number
 
@@ -108,23 +107,19 @@ def items_of_users(data: Any, max_items: int, nulls: str, source: RandomSource) 
     lists = prepare_lists(data)
     if is_arrow(lists):
         for chunk in arrow_chunks(lists):
-            yield from _plain_tables(chunk, max_items, nulls, source)
+            if pa.types.is_struct(chunk.type):
+                if chunk.type.num_fields != 1 or chunk.null_count:
+                    raise DataError("expected one column of lists without null rows")
+                chunk = chunk.field(0)
+            items = _from_arrow(chunk, max_items, nulls, source)
+            if len(items):
+                yield items
         return
     users = iter(lists)
     while batch := list(islice(users, _USERS_IN_A_BATCH)):
         items = _from_rows(batch, max_items, nulls, source)
         if items:
             yield items
-
-
-def _plain_tables(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> Iterator[pa.Array]:
-    if pa.types.is_struct(lists.type):
-        if lists.type.num_fields != 1 or lists.null_count:
-            raise DataError("expected one column of lists without null rows")
-        lists = lists.field(0)
-    items = _from_arrow(lists, max_items, nulls, source)
-    if len(items):
-        yield items
 
 
 def _from_arrow(lists: pa.Array, max_items: int, nulls: str, source: RandomSource) -> pa.Array:

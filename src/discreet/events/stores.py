@@ -24,7 +24,7 @@ from typing import Any
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
-from discreet.events.inputs import scheme_of, shown
+from discreet.events.inputs import DATABASE, scheme_of, shown
 
 _ENDPOINT = "?endpoint="  # ends a URL, where one was given; no key of ours has it inside
 _BLOCK = 1 << 22  # bytes of a request: what a store sends in about the time that it takes to begin
@@ -48,7 +48,7 @@ _CREDENTIALS = {
 def at_endpoint(url: str, endpoint: str | None) -> str:
     """The URL of a file of a store that is not where such stores usually are: MinIO, an emulator."""
     scheme = scheme_of(url)
-    if endpoint is None or scheme is None:
+    if endpoint is None or scheme in (None, DATABASE):
         return url
     if scheme == "https":
         raise ParameterError("endpoint works with s3://, gs:// and abfs://; an https:// URL needs none")

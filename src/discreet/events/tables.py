@@ -8,13 +8,13 @@ summary knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,15 @@ import pyarrow as pa
 
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Rows, Wanted
-from discreet.events.columns import check_names, is_amount, kind_of
 from discreet.events.items import (
     arrow_chunks,
     categories_of,
+    choose,
+    is_amount,
     is_arrow,
     is_polars_objects,
     item_of,
+    kind_of,
     library,
     objects_of,
     prepare_lists,
@@ -39,8 +41,8 @@ from discreet.events.items import (
     without_list_views,
 )
 from discreet.events.keys import OWN_KINDS, Keys, part_type, plain
-from discreet.events.tags import own_kinds, tagged
 from discreet.events.times import times_of_objects
+from discreet.events.values import own_kinds, tagged
 
 if TYPE_CHECKING:
     from discreet.events.lookup import Lookup
@@ -127,16 +129,17 @@ def _names_in(where: Rowwise | None) -> list[str]:
 class Tables(Events):
     """The rows of a table or a column of any library."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, lookup: Lookup | None = None) -> None:
         refuse_elsewhere(data)
-        self._data = data
+        self._data, self._lookup = data, lookup
         self._keyed: dict[tuple[str, ...], bool] = {}
 
     def with_lookup(self, lookup: Lookup) -> Tables:
-        return _LookedUp(self._data, lookup)
+        return Tables(self._data, lookup)
 
     def says_lists(self, column: str | None = None) -> bool | None:
-        return says_lists(self._column(column))
+        looked_up = self._lookup is not None and column in self._lookup.columns
+        return False if looked_up else says_lists(self._column(column))
 
     def makes_keys(self, columns: Sequence[str]) -> bool:
         names = tuple(columns)
@@ -150,11 +153,14 @@ class Tables(Events):
         return self._keyed[names]
 
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
-        return _AllRows(self._where(where)._data, Wanted(nulls=nulls, bad_rows=bad_rows))
+        return _AllRows(self._rows_of(where, [])._data, Wanted(nulls=nulls, bad_rows=bad_rows))
 
     def _rows(self, wanted: Wanted) -> Rows:
-        if wanted.where is not None:
-            return self._where(wanted.where)._rows(replace(wanted, where=None))
+        if self._lookup is not None and not wanted.columns:
+            raise ParameterError("lookup needs column: the column the question is about")
+        if self._lookup is not None or wanted.where is not None:
+            asked = [*wanted.columns, *wanted.by, wanted.user, wanted.value]
+            return self._rows_of(wanted.where, asked)._rows(replace(wanted, where=None))
         names = wanted.columns
         if wanted.numbers:
             if not names and wanted.user is not None:
@@ -174,42 +180,24 @@ class Tables(Events):
             )
         return ColumnRows(self._column(names[0] if names else None), wanted)
 
-    def _where(self, where: Rowwise | None) -> Tables:
-        if where is None:
-            return self
-        from discreet.events.row_query import of_table
+    def _rows_of(self, where: Rowwise | None, asked: Sequence[str | None]) -> Tables:
+        """The rows for which a condition is true, with the columns of the public table that are asked for."""
+        data = self._data
+        if self._lookup is not None:
+            from discreet.events import lookup
 
-        return Tables(of_table(where, self._data))
+            data = lookup.of_table(self._lookup, data, [name for name in asked if name is not None])
+        if where is not None:
+            from discreet.events import row_query
+
+            data = row_query.of_table(where, data)
+        return Tables(data)
 
     def _column(self, name: str | None) -> Any:
         if name is None:
             return only_column(self._data)
         self._data = opened(self._data)
         return column_of(self._data, name)
-
-
-class _LookedUp(Tables):
-    """The rows of a table with the columns of a public one."""
-
-    def __init__(self, data: Any, lookup: Lookup) -> None:
-        super().__init__(data)
-        self._lookup = lookup
-
-    def says_lists(self, column: str | None = None) -> bool | None:
-        return False if column in self._lookup.columns else super().says_lists(column)
-
-    def all_rows(self, **rules: Any) -> Rows:
-        return self._tables([]).all_rows(**rules)
-
-    def _rows(self, wanted: Wanted) -> Rows:
-        if not wanted.columns:
-            raise ParameterError("lookup needs column: the column the question is about")
-        return self._tables([*wanted.columns, *wanted.by, wanted.user, wanted.value])._rows(wanted)
-
-    def _tables(self, asked: Sequence[str | None]) -> Tables:
-        from discreet.events.lookup import of_table
-
-        return Tables(of_table(self._lookup, self._data, [name for name in asked if name is not None]))
 
 
 class TableRows(Rows):
@@ -224,7 +212,7 @@ class TableRows(Rows):
             self._order.reverse()  # whose it is comes first
         times = ({value} if wanted.times else set()) | (set() if wanted.every is None else {wanted.by[0]})
         if wanted.pairing is not None:
-            self._order = self._assembler.pair(wanted, wanted.pairing, self._order)
+            self._order = self._assembler.pair(wanted.pairing, self._order)
         times |= set() if wanted.pairing is None else {wanted.pairing.time}
         numbers = None if wanted.times else value
         data, own = chosen(table, self._order, values=numbers, times=times, bad_items=wanted.bad_rows)
@@ -235,12 +223,13 @@ class TableRows(Rows):
             self.keys = self._assembler.keys = Keys(wanted.columns, wanted.by, groups=wanted.groups, every=wanted.every)
             of_keys = [*wanted.by, *wanted.columns]
             self.keys.start([OWN_KINDS if name in own else types[name] for name in of_keys])
+            self.max_key_bytes += self.keys.room
             self._assembler.check_text = True  # those who count keys do not look at their parts
         item = None if self.keys is not None or wanted.numbers else wanted.columns[0]
         self.item_type = None if item is None or item in own else types[item]
         user = wanted.user if wanted.pairing is None else None
         self.tagged = frozenset(role for role, name in (("item", item), ("user", user)) if name in own)
-        self._assembler.longest += wanted.roles[0] in self.tagged  # a kind takes a byte
+        self._assembler.longest += self._assembler.names[0] in self.tagged  # a kind takes a byte
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in batches_of_arrow(self._data):
@@ -270,10 +259,10 @@ class ColumnRows(Rows):
             raise DataError(_LISTS)
         return batches_of(self._column, False)
 
-    def owned(self) -> Iterator[tuple[Any, Any, Any]]:
+    def owned(self, people: bool = True) -> Iterator[tuple[Any, Any, Any]]:
         table = self._as_table()
         self.tagged = table.tagged
-        return table.owned()
+        return table.owned(people)
 
     def _as_table(self) -> TableRows:
         """The lists in a table: one row each, or where they are Python objects one row for each of their items."""
@@ -336,7 +325,7 @@ def column_of(table: Any, name: str) -> Any:
         refuse_single(table[name])
         return table[name]  # not as a table: what Arrow makes of objects depends on each of them
     data = as_arrow(table)
-    check_names(data.schema.names, [name])
+    choose(data.schema.names, [name])
     if isinstance(data, pa.RecordBatchReader):
         return pa.RecordBatchReader.from_batches(
             pa.schema([data.schema.field(name)]), (batch.select([name]) for batch in data)
@@ -366,11 +355,8 @@ def as_arrow(table: Any) -> Any:
         failed = f"it has no columns that Arrow can read ({type(error).__name__})"
     if is_column(table):
         failed = 'of one column make one, as in {"item": column}'
-    raise DataError(f"expected a table of columns, not {_article(type(table).__name__)}: {failed}")
-
-
-def _article(name: str) -> str:
-    return f"{'an' if name[:1] in 'AEIOUaeiou' else 'a'} {name}"
+    name = type(table).__name__
+    raise DataError(f"expected a table of columns, not {'an' if name[:1] in 'AEIOUaeiou' else 'a'} {name}: {failed}")
 
 
 def names_of_objects(table: Any) -> list[Any]:
@@ -381,18 +367,6 @@ def names_of_objects(table: Any) -> list[Any]:
     return list(table.columns) if frame else []
 
 
-class Chosen(NamedTuple):
-    """Columns of a table.
-
-    Attributes:
-        data: They alone, in a table; or a reader that has them.
-        own: Those of them whose values have kinds of their own (`events.tags`).
-    """
-
-    data: pa.Table | pa.RecordBatchReader
-    own: frozenset[str]
-
-
 def chosen(
     table: Any,
     wanted: Sequence[str],
@@ -400,33 +374,35 @@ def chosen(
     values: str | None = None,
     times: Collection[str | None] = (),
     bad_items: str = "skip",
-) -> Chosen:
-    """The wanted columns of a table of any library: items and people, numbers to sum (`values`), and times.
+) -> tuple[pa.Table | pa.RecordBatchReader, frozenset[str]]:
+    """(the wanted columns of a table of any library alone, or a reader that has them; those with kinds of their own).
+
+    They hold items and people, numbers to sum (`values`), and times.
 
     What Arrow makes of Python objects depends on each of them: one of bytes makes all text bytes, one float all numbers
     floats, one long decimal all decimals long. So a column without a type never gets one: each of its values is written
     with its kind, and rows with one that cannot be an item (or a number) are left out (docs/privacy/errors.md).
     """
-    objects = isinstance(table, dict) or bool(names_of_objects(table))
-    data = None if objects else as_arrow(table)
+    data = None if isinstance(table, dict) or names_of_objects(table) else as_arrow(table)
     names = names_of_objects(table) if data is None else list(data.schema.names)
-    check_names(names, wanted)
+    choose(names, wanted)
     if data is not None:
-        return Chosen(data, frozenset())
+        return data, frozenset()
     arrays, own, bad = [], set(), []
     for name in wanted:
         column = table[name]
         refuse_single(column)
-        found = _floats(column) if name == values else _times(column) if name in times else own_kinds(column)
+        numbers = name in (values, *times)
+        objects = objects_of(column) if numbers else None
+        found = own_kinds(column) if not numbers else None
+        if objects is not None:
+            found = _floats(objects) if name == values else (times_of_objects(objects), None)
         if found is None:
-            numbers = name in (values, *times)
-            array = read(column, lambda: _array_of(column, numbers))  # noqa: B023 (called at once)
-        else:
-            array, good = found
-            bad.append((name, good))
-            if name not in (values, *times):
-                own.add(name)
-        arrays.append(array)
+            found = read(column, lambda: _array_of(column, numbers)), None  # noqa: B023 (called at once)
+        elif not numbers:
+            own.add(name)
+        arrays.append(found[0])
+        bad.append((name, found[1]))
     if len({len(array) for array in arrays}) > 1:
         raise DataError("all columns of the table must have the same length")
     made, kept = pa.table(arrays, names=list(wanted)), np.ones(len(arrays[0]), np.bool_)
@@ -439,14 +415,11 @@ def chosen(
         if len(good) and not good.any():
             raise DataError(f"no value of the column {name!r} can be {what}")
         kept &= good
-    return Chosen(made if kept.all() else made.filter(pa.array(kept)), frozenset(own))
+    return made if kept.all() else made.filter(pa.array(kept)), frozenset(own)
 
 
-def _floats(column: Any) -> tuple[pa.Array, npt.NDArray[np.bool_] | None] | None:
-    """(the objects of a column as numbers, which of them are some); None for a column that has a type."""
-    found = objects_of(column)
-    if found is None:
-        return None
+def _floats(found: list[Any]) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """(objects as numbers, which of them are some; None if all are)."""
     if {*map(type, found)} <= {float, type(None)}:
         return pa.array(found, pa.float64()), None
     numbers = [None if value is None else _float(value) for value in found]
@@ -499,12 +472,6 @@ def is_column(data: Any) -> bool:
     if isinstance(data, (pa.Array, pa.ChunkedArray, list, tuple)):
         return not isinstance(data, pa.UnionArray)
     return library(data) in ("numpy", "pandas", "polars") and len(getattr(data, "shape", ())) == 1
-
-
-def _times(column: Any) -> tuple[pa.Array, None] | None:
-    """The objects of a column as times, in whole seconds; None for a column that has a type."""
-    found = objects_of(column)
-    return None if found is None else (times_of_objects(found), None)
 
 
 def _array_of(column: Any, numbers: bool = False) -> Any:
@@ -572,27 +539,21 @@ def one_column(batches: Iterator[Any]) -> Any:
     if all(map(is_arrow, lists)):
         chunks = [chunk for part in lists for chunk in arrow_chunks(part)]
         return read(parts, lambda: pa.chunked_array(chunks)) if chunks else []
-    return chain.from_iterable(_rows_of_lists(part) for part in lists)
-
-
-def _rows_of_lists(lists: Any) -> Iterable[Any]:
-    if not is_arrow(lists):
-        rows: Iterable[Any] = lists
-        return rows
-    return (row for chunk in arrow_chunks(lists) for row in chunk.to_pylist())
+    rows = ((chunk.to_pylist() for chunk in arrow_chunks(part)) if is_arrow(part) else [part] for part in lists)
+    return chain.from_iterable(chain.from_iterable(rows))
 
 
 def _is_column(data: Any) -> bool:
     """Whether this is a whole column or table, not an item."""
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        return True
-    return library(data) in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0
+    return is_arrow(data) or (library(data) in ("numpy", "pandas") and getattr(data, "ndim", 0) > 0)
 
 
 def _is_nested(data: Any) -> bool | None:
     kind = type_of(data)
     if kind is not None:
-        return _is_list(kind)
+        t = pa.types
+        views = t.is_list_view(kind) or t.is_large_list_view(kind)
+        return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or views)
     if library(data) == "pandas":
         return None if data.dtype == object else False  # objects may be lists: the unit says whether they are
     return None
@@ -627,11 +588,6 @@ def type_of(data: Any) -> pa.DataType | None:
     return None
 
 
-def _is_list(kind: Any) -> bool:
-    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views)
-
-
 def _only_column(schema: Any) -> int:
     if len(schema) != 1:
         raise DataError(f"expected one column, got a table of {len(schema)}: name the columns to count with column=")
@@ -641,7 +597,7 @@ def _only_column(schema: Any) -> int:
 def _columns(data: Any) -> Iterator[Any]:
     """The columns of a table, batch by batch, or the column itself."""
     if isinstance(data, pa.RecordBatchReader):
-        return _read_batches(data)
+        return (batch.column(_only_column(batch.schema)) for batch in batches_of_arrow(data))
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return iter([data.column(_only_column(data.schema))])
     if library(data) == "polars" and getattr(data, "shape", ())[1:] == (1,):
@@ -649,25 +605,12 @@ def _columns(data: Any) -> Iterator[Any]:
     return iter([data])
 
 
-def _read_batches(reader: Any) -> Iterator[Any]:
-    def following() -> Any:
-        try:
-            return reader.read_next_batch()
-        except StopIteration:
-            return None
-
-    while (batch := read(reader, following)) is not None:
-        yield batch.column(_only_column(batch.schema))
-
-
 def table_of_lists(data: Any, nulls: str) -> tuple[Any, str | None]:
     """A table with a column "item" of lists, one for each person; or of single items, and the column of the persons."""
     lists = prepare_lists(data)
     if is_arrow(lists):
-        chunks = list(arrow_chunks(lists))
-        return pa.table(
-            {"item": pa.chunked_array(chunks)} if chunks else {"item": pa.array([], pa.list_(pa.string()))}
-        ), None
+        chunks = list(arrow_chunks(lists)) or [pa.array([], pa.list_(pa.string()))]
+        return pa.table({"item": pa.chunked_array(chunks)}), None
     persons: list[int] = []
     items: list[Any] = []
     for person, row in enumerate(lists):

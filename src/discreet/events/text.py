@@ -1,7 +1,8 @@
 """Rows of text: lines, CSV and TSV, JSON lines, logs of web servers. The one definition of a row, for files and for
 inputs that grow.
 
-A block of whole records becomes the columns that are wanted. Which records hold a row, which are blank and which are
+The bytes of an input are cut into records (`Cutter`, `cuts`, `blocks`), however they come and however long one is. A
+block of whole records becomes the columns that are wanted. Which records hold a row, which are blank and which are
 bad depends on each record alone, so nobody can stop a release, or change another row, with one of theirs. CSV, JSON
 and logs are read in C++ (`records.hpp`, `json_lines.hpp` and `web_log.hpp` of `cpp/include/discreet/readers`), and all
 that is read is valid UTF-8.
@@ -14,7 +15,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -23,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, DataWordError, ParameterError
-from discreet.events.columns import UNCOMPUTED, all_utf8, choose, filtered, is_utf8
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES
+from discreet.events import inputs
+from discreet.events.arrow_calls import filtered
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, UNCOMPUTED, all_utf8, choose, is_utf8
 from discreet.events.times import NOT_A_TIME
 
 if TYPE_CHECKING:
@@ -69,15 +71,11 @@ class TextRows:
     values: list[Kinds] | None = None
     lines: int = 0  # how many newlines the block has
 
-    def leave_out(self, bad: Mask, kind: int) -> None:
-        """Some of the rows are of another kind."""
-        self.leave_out_as(bad, np.full(len(bad), kind, np.uint8))
-
-    def leave_out_as(self, bad: Mask, kinds: Kinds) -> None:
-        """The same with a kind for each of the rows."""
+    def leave_out(self, bad: Mask, kind: int | Kinds) -> None:
+        """Some of the rows are of another kind, or each of a kind of its own."""
         if not bad.any():
             return
-        self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kinds[bad]
+        self.kinds[np.flatnonzero(self.kinds == ROW)[bad]] = kind if isinstance(kind, int) else kind[bad]
         self.columns = [filtered(column, ~bad) for column in self.columns]
         if self.values is not None:
             self.values = [kinds[~bad] for kinds in self.values]
@@ -337,9 +335,13 @@ class Delimited(TextReader):
         start = 0
         ends: list[int] = memoryview(_native.record_ends(block, self._between, 0, self._around)[0]).cast("q").tolist()
         for end in [*ends, len(block)]:
-            record = block[start:end]
-            if record.strip():
-                names, *more = self._cells(record)
+            if block[start:end].strip():
+                text = block[start:end].removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
+                quoting = {"quoting": csv.QUOTE_NONE} if self.quote is None else {"quotechar": self.quote}
+                names, more = None, []  # those of cells after a carriage return that is not quoted and ends no line
+                with suppress(csv.Error):
+                    cells = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, **quoting)
+                    names, more = next(cells, []), list(islice(cells, 1))
                 if self.names is None:
                     if names is None:
                         raise self.no_header()
@@ -357,19 +359,6 @@ class Delimited(TextReader):
     def no_header(self, why: str | None = None) -> DataError:
         """For a file whose first record names no columns."""
         return DataError(f"{self._name} does not begin with a header line" + (f": {why}" if why else ""))
-
-    def _cells(self, record: bytes) -> list[list[str] | None]:
-        """The cells of a record; those after a carriage return that is not quoted and ends no line are a second list.
-
-        None if they cannot be read.
-        """
-        text = record.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
-        quoting = {"quoting": csv.QUOTE_NONE} if self.quote is None else {"quotechar": self.quote}
-        with suppress(csv.Error):
-            return list(islice(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, **quoting), 2)) or [
-                []
-            ]
-        return [None]
 
     def rows(self, block: bytes) -> TextRows:
         return _read(*_native.delimited_rows(block, self._between, self._columns, self._around, self._numbered))
@@ -498,3 +487,174 @@ def _array(data_type: pa.DataType, column: _Column) -> pa.Array:
     there = kinds != NULL
     valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(kinds), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+# ---- records, however they come and however long one is ------------------------------------------------------------
+
+_START, _QUOTED = 0, 2  # cells, as `_native.record_bounds` has them
+_TOO_LONG = f"a line of more than {inputs.LONGEST_RECORD >> 20} MiB"
+_OPEN = "a quoted cell that does not end"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Whole records one after the other, and where they are in the input.
+
+    Of a record that cannot be read nothing is kept but its place and how many `lines` it took, and `trouble` says what
+    is wrong with it.
+    """
+
+    data: bytes
+    start: int
+    end: int
+    trouble: str | None = None
+    lines: int = 1
+
+
+class Cutter:
+    """Cuts pieces of an input into records: lines or, with a quote, lines except for newlines inside of quoted cells.
+
+    What is not yet a whole record waits, at most LONGEST_RECORD bytes of it. A record that is longer is bad, and so is
+    one that the input ends inside of. Where it ends is a public rule, too: with the line in which a quote opened what
+    does not end, or else with the line that was too long. What becomes of a record depends on its bytes alone, never on
+    the pieces that it comes in, and how often a byte is looked at does not grow with the record.
+    """
+
+    def __init__(self, delimiter: str = ",", quote: str | None = None, position: int = 0) -> None:
+        self._delimiter = delimiter
+        self._quote = None if quote is None else quote.encode()
+        self.position = position  # of the first byte that is not in a record yet
+        self._waiting: list[bytes] = []
+        self._length = 0
+        self._cell = _START
+        self._passing = False  # over the rest of a record that is too long
+
+    def cut(self, piece: bytes) -> Iterator[Cut]:
+        """The records that end in this piece."""
+        if len(piece) > inputs.LONGEST_RECORD:
+            for start in range(0, len(piece), inputs.LONGEST_RECORD):
+                yield from self.cut(piece[start : start + inputs.LONGEST_RECORD])
+            return
+        while piece:
+            if self._passing:
+                end = piece.find(b"\n") + 1
+                self._length += end or len(piece)
+                if not end:
+                    return
+                piece = piece[end:]
+                yield self._given_up(self._length, _TOO_LONG)
+                continue
+            room, cell = inputs.LONGEST_RECORD - self._length, self._cell
+            first, last = self._ends(piece)
+            if len(piece) > room and not 0 < first <= room:
+                self._cell = cell
+                self._ends(piece[: room + 1])  # exactly so far
+                self._waiting.append(piece[: room + 1])
+                again = yield from self._after_opening(_TOO_LONG)
+                if again is None:
+                    self._length = inputs.LONGEST_RECORD + 1
+                    self._waiting, self._cell, self._passing = [], _START, True
+                    piece = piece[room + 1 :]
+                    if first == room + 1:  # its newline was the byte too many
+                        yield self._given_up(self._length, _TOO_LONG)
+                    continue
+                yield from self._cut_again(again + piece[room + 1 :])
+                return
+            if last:
+                yield self._taken(b"".join([*self._waiting, memoryview(piece)[:last]]))
+            self._waiting.append(piece[last:])
+            self._length += len(piece) - last
+            return
+
+    def finish(self) -> Iterator[Cut]:
+        """The last record, which nothing ended: the input has, and there is no more of it."""
+        while self._cell == _QUOTED:
+            again = yield from self._after_opening(_OPEN)
+            if again is None:
+                yield self._given_up(self._length, _OPEN)
+                return
+            yield from self._cut_again(again)
+        if self._passing:
+            yield self._given_up(self._length, _TOO_LONG)
+        elif self._length:
+            yield self._taken(b"".join(self._waiting))
+        self._cell = _START
+
+    def forget(self) -> None:
+        """Give up what is waiting: the rest of it will not come."""
+        self._given_up(self._length, "")
+
+    def _ends(self, piece: bytes) -> tuple[int, int]:
+        """Where the first and the last record that end in a piece do; 0 if none does."""
+        if self._quote is None:
+            return piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+        if self._cell == _QUOTED or self._quote in piece:
+            first, last, self._cell = _native.record_bounds(piece, ord(self._delimiter), self._cell, ord(self._quote))
+            return first, last
+        last = piece.rfind(b"\n") + 1
+        rest, cell = piece[last:], _START if last else self._cell
+        self._cell = _native.record_bounds(rest, ord(self._delimiter), cell, ord(self._quote))[2]
+        return piece.find(b"\n") + 1, last
+
+    def _cut_again(self, data: bytes) -> Iterator[Cut]:
+        """Cut what has waited, in pieces as small as they come."""
+        for start in range(0, len(data), inputs.BLOCK_BYTES):
+            yield from self.cut(data[start : start + inputs.BLOCK_BYTES])
+
+    def _after_opening(self, trouble: str) -> Generator[Cut, None, bytes | None]:
+        """Give up the lines up to that in which a quote opened what does not end; what comes after it, to be cut again.
+
+        None if nothing is quoted, or that line has not ended. No quote comes after the one that opened, so what is cut
+        again is not given up again.
+        """
+        data = b"".join(self._waiting)
+        open_quote = self._cell == _QUOTED and self._quote is not None
+        end = data.find(b"\n", data.rfind(self._quote or b"")) + 1 if open_quote else 0
+        if not end:
+            return None
+        yield self._given_up(end, trouble, data.count(b"\n", 0, end))
+        return data[end:]
+
+    def _taken(self, data: bytes) -> Cut:
+        start, self.position = self.position, self.position + len(data)
+        self._waiting, self._length = [], 0
+        return Cut(data, start, self.position)
+
+    def _given_up(self, length: int, trouble: str, lines: int = 1) -> Cut:
+        """Nothing waits any more; so much of it was a record that cannot be read."""
+        start, self.position = self.position, self.position + length
+        self._waiting, self._length, self._cell, self._passing = [], 0, _START, False
+        return Cut(b"", start, self.position, trouble, lines)
+
+
+def cuts(
+    source: inputs.ByteSource, delimiter: str = ",", quote: str | None = None, blocks: int = 1, piece: bytes = b""
+) -> Iterator[Cut]:
+    """The records of a piece and all of the file that comes after it; this many blocks of bytes at a time."""
+    cutter = Cutter(delimiter, quote)
+    yield from cutter.cut(piece)
+    while piece := source.read(blocks * inputs.BLOCK_BYTES):
+        yield from cutter.cut(piece)
+    yield from cutter.finish()
+
+
+def blocks(
+    source: inputs.ByteSource, delimiter: str | None, quote: str | None = None
+) -> Iterator[_native.TextBlock | Cut]:
+    """The same in memory that is used again, as long as records are no longer than a block and end before the file.
+
+    Without a delimiter they are lines.
+    """
+    marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
+    while waiting <= inputs.BLOCK_BYTES:
+        block = _native.TextBlock(inputs.BLOCK_BYTES, block)
+        count = source.read_into(block.room())
+        waiting = block.cut(count, count < inputs.BLOCK_BYTES, *marks)
+        if len(block):
+            yield block
+        if count < inputs.BLOCK_BYTES:
+            if not waiting:
+                return
+            break
+    assert block is not None
+    yield from cuts(source, delimiter or ",", quote, piece=block.waiting())

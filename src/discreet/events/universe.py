@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._later import pa
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import (
     DEFAULT_MAX_KEY_BYTES,
@@ -20,13 +24,12 @@ from discreet.events.items import (
     is_arrow,
     item_of,
     item_of_bytes,
+    kind_of,
     prepare_column,
-    skip_nulls,
+    rules,
     values_of,
+    without_views,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Words = npt.NDArray[np.uint64]
 
@@ -121,8 +124,6 @@ class Universe:
 
     def take(self, places: npt.ArrayLike) -> pa.Array:
         """The items at these places, as a column."""
-        import pyarrow as pa
-
         return pa.array(self.items(places), self._arrow_type)
 
     # ---- from items to places --------------------------------------------------------------------------------------
@@ -140,8 +141,6 @@ class Universe:
 
         What kinds a summary holds depends on its rows, so it is no error that it holds none of the universe's.
         """
-        import pyarrow as pa
-
         if pa.types.is_union(items.type):
             return np.array([self.place(item) for item in items.to_pylist()], np.int64)
         return self._column_places(items) if self._holds(items.type) else np.full(len(items), -1, np.int64)
@@ -167,7 +166,7 @@ class Universe:
             if (places < 0).any():
                 raise DataError("an item is outside the universe")
             return places.astype(np.uint64)
-        words = _native.item_words(prepare_column(items), self.kind, skip_nulls(nulls), DEFAULT_MAX_KEY_BYTES, _POINT)
+        words = _native.item_words(prepare_column(items), self.kind, rules(nulls)[0], DEFAULT_MAX_KEY_BYTES, _POINT)
         if self.first is not None and self.size is not None:
             words = words - np.uint64(self.first % 2**64)
             if (words >= np.uint64(self.size)).any():
@@ -180,7 +179,7 @@ class Universe:
             f"the universe has {self.kind} items, but the column has items of another kind; use one kind"
         )
         if is_arrow(column):
-            chunks = [_without_nulls(chunk, skip_nulls(nulls)) for chunk in arrow_chunks(column)]
+            chunks = [_without_nulls(chunk, rules(nulls)[0]) for chunk in arrow_chunks(column)]
             if not all(self._holds(chunk.type) for chunk in chunks if len(chunk)):
                 raise another
             return np.concatenate([np.zeros(0, np.int64), *(self._column_places(chunk) for chunk in chunks)])
@@ -192,8 +191,6 @@ class Universe:
 
     def _column_places(self, array: pa.Array) -> npt.NDArray[np.int64]:
         """Where the items of a column of the universe's kind stand; -1 for those outside."""
-        import pyarrow as pa
-
         if self.elements is not None and len(array) > _FEW:
             import pyarrow.compute as pc
 
@@ -210,33 +207,17 @@ class Universe:
 
     @cached_property
     def _column(self) -> pa.Array:
-        import pyarrow as pa
-
         return pa.array(self.elements, self._arrow_type)
 
     @property
     def _arrow_type(self) -> pa.DataType:
-        import pyarrow as pa
-
         types = {"int64": pa.int64, "uint64": pa.uint64, "string": pa.large_string, "binary": pa.large_binary}
         return types[self.kind]()
 
     def _holds(self, given: pa.DataType) -> bool:
-        import pyarrow as pa
-
-        types = pa.types
-        if types.is_dictionary(given):
-            return self._holds(given.value_type)
-        if types.is_null(given):
-            return True
-        if self.has_numbers:
-            return bool(types.is_integer(given))
-        if self.kind == "string":
-            return bool(types.is_string(given) or types.is_large_string(given) or types.is_string_view(given))
-        views = types.is_binary_view(given)
-        return bool(
-            types.is_binary(given) or types.is_large_binary(given) or types.is_fixed_size_binary(given) or views
-        )
+        given = given.value_type if pa.types.is_dictionary(given) else given
+        kind = "bytes" if pa.types.is_fixed_size_binary(given) else kind_of(given, lists=False)
+        return kind == {"string": "text", "binary": "bytes"}.get(self.kind, "integer") or pa.types.is_null(given)
 
     # ---- descriptions ----------------------------------------------------------------------------------------------
 
@@ -324,22 +305,118 @@ def _listed(given: Iterable[Any]) -> tuple[Item, ...]:
 
 def _plain_items(array: pa.Array) -> list[Any]:
     """The items of a column; None for a text that is not UTF-8, which no universe has."""
-    import pyarrow as pa
-
     try:
         items: list[Any] = array.to_pylist()
     except UnicodeDecodeError:
-        from discreet.events.columns import without_views
-
         texts = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         items = [item_of_bytes(text) for text in without_views(texts).cast(pa.large_binary()).to_pylist()]
     return items
 
 
 def _without_nulls(array: pa.Array, skip: bool) -> pa.Array:
-    import pyarrow as pa
-
     if array.null_count and not skip:
         raise DataError('the column has nulls; pass nulls="skip" to leave them out')
     array = array.drop_null()
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+# ---- what people write: a universe in one word, and items in files whose lines are all text --------------------------
+
+
+def universe_written(text: str, *, empty_lines: bool = True) -> Universe:
+    """N for 0 to N-1, A:B for A to B-1, a file with one element a line; or 'integers', 'strings', 'bytes' for any."""
+    if text in ("integers", "strings", "bytes"):
+        return Universe.of(text)
+    first, colon, last = text.partition(":")
+    with suppress(ValueError):
+        return Universe.of(range(int(first), int(last)) if colon else range(int(first)))
+    return Universe.of([line for line in lines_of(Path(text)) if line or empty_lines])
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file that lists items."""
+    if not path.is_file():
+        raise ParameterError(f"{str(path)!r} must be N, A:B, 'integers', 'strings' or a file with one item per line")
+    from discreet.events.files import Files
+
+    for batch in Files([str(path)], format="text").rows(bad_rows="error", plain=True):
+        yield from batch.column("item").to_pylist()
+
+
+def groups_written(path: Path, columns: int) -> list[tuple[str, ...]]:
+    """The groups that a file lists, one a line; of several columns, cells of CSV. Empty lines say nothing."""
+    if not path.is_file():
+        raise ParameterError(f"{str(path)!r} is not a file; list the groups in a file, one per line")
+    lines = [line for line in lines_of(path) if line]
+    return list(map(tuple, csv.reader(lines))) if columns > 1 else [(line,) for line in lines]
+
+
+def columns_written(arrays: Sequence[pa.Array], universes: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of columns, each as the elements of its own universe; nulls stay."""
+    plain = (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays)
+    parts = [pa.chunked_array(list(as_written(a, u))) for a, u in zip(plain, universes, strict=True)]
+    return zip(*(part.to_pylist() for part in parts), strict=True)
+
+
+def item_written(text: str, universe: Any) -> Any:
+    """An item of the universe, as it is written in text; of several dimensions, cells of CSV."""
+    dimensions = getattr(universe, "universes", None)
+    if dimensions is not None:
+        cells = next(csv.reader([text]), [])
+        if len(cells) != len(dimensions):
+            raise ParameterError(f"each item needs {len(dimensions)} values, separated by commas")
+        return tuple(map(item_written, cells, dimensions))
+    if not getattr(universe, "has_numbers", False):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError("the universe holds integers; write items as integers") from None
+
+
+def as_written(items: pa.Array, universe: Any, bad_rows: str = "error") -> Iterator[pa.Array]:
+    """Items as the elements of a universe: numbers in a text file are text, in a table they are not.
+
+    Which line is not a number depends on that line alone: halves are tried until it is by itself, and left out with
+    `bad_rows="skip"`.
+    """
+    is_text = pa.types.is_string(items.type) or pa.types.is_large_string(items.type)
+    if universe is None or getattr(universe, "has_numbers", False) != is_text:
+        yield items
+    elif not is_text:
+        yield items.cast(pa.string()) if pa.types.is_integer(items.type) else items
+    else:
+        try:
+            yield items.cast(pa.int64())
+        except pa.ArrowInvalid:
+            if bad_rows == "error":
+                raise DataError("the universe holds integers, but an item is not an integer") from None
+            half = len(items) // 2
+            if half:
+                yield from as_written(items[:half], universe, bad_rows)
+                yield from as_written(items[half:], universe, bad_rows)
+
+
+def vectors_written(texts: Sequence[str], length: int, bad_rows: str) -> npt.NDArray[np.uint8]:
+    """A row of bits for each text such as 0110; zeros for one that is no vector."""
+    rows = np.zeros((len(texts), length), np.uint8)
+    for row, text in zip(rows, texts, strict=True):
+        if len(text) == length and text.strip("01") == "":
+            row[:] = np.frombuffer(text.encode(), np.uint8) - ord("0")
+        elif bad_rows == "error":
+            raise DataError(f"a vector is not written as {length} characters 0 and 1")
+    return rows
+
+
+def votes_written(texts: Sequence[str], length: int, bad_rows: str) -> tuple[list[int], list[int]]:
+    """(places, bits) of texts such as 3:1. Places are public, so a row without one is no vote; another bit is a 0."""
+    places, bits = [], []
+    for text in texts:
+        place, colon, bit = text.partition(":")
+        has_place = colon == ":" and place.isascii() and place.isdigit() and int(place[:9]) < length
+        if bad_rows == "error" and (not has_place or bit not in ("0", "1")):
+            raise DataError(f"a vote is not written as PLACE:BIT, with a place below {length} and a bit 0 or 1")
+        if has_place:
+            places.append(int(place))
+            bits.append(int(bit == "1"))
+    return places, bits

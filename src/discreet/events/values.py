@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import _native
 from discreet._later import np, pa
+from discreet.events.arrow_calls import cast, rows_at
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, categories_of, item_of, objects_of, of_numpy, plain_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Item = int | str | bytes
 Value = int | str | bytes | bool | float | Decimal | datetime.date | datetime.datetime
 """What a column may publish beside the items that a summary counts as they are."""
 
@@ -48,25 +49,21 @@ def item_order(item: Any) -> tuple[int, Any]:
 def items_array(items: Iterable[Value]) -> pa.Array:
     """The items in one column; see the module."""
     values: list[Any] = list(items)
+    if {*map(type, values)} <= {str}:
+        return pa.array(values, pa.large_string())
     others = {_other_kind(value) for value in values}
     if others - {""}:
         return _with_others(values, sorted(others))
-    tags = {_tag(value) for value in values}
-    if tags <= {TEXT}:
-        return pa.array(values, pa.large_string())
-    if tags == {BYTES}:
-        return pa.array(values, pa.large_binary())
-    if tags == {INTEGER}:
-        return pa.array(values, pa.int64())
-    if tags <= {INTEGER, LARGE} and all(isinstance(value, int) and value >= 0 for value in values):
-        return pa.array(values, pa.uint64())
+    tags, types = [_tag(value) for value in values], plain_types()
+    kinds = {*tags}
+    if kinds == {INTEGER, LARGE} and min(values) >= 0:
+        kinds = {LARGE}
+    if len(kinds) == 1:
+        return pa.array(values, types[kinds.pop()])
     parts: list[list[Item]] = [[], [], [], []]
-    for value in values:
-        parts[_tag(value)].append(value)
-    types = (pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64())
-    return mixed_array(
-        [_tag(value) for value in values], [pa.array(part, kind) for part, kind in zip(parts, types, strict=True)]
-    )
+    for tag, value in zip(tags, values, strict=True):
+        parts[tag].append(value)
+    return mixed_array(tags, [pa.array(part, kind) for part, kind in zip(parts, types, strict=True)])
 
 
 def mixed_array(tags: Any, parts: list[pa.Array]) -> pa.Array:
@@ -96,8 +93,8 @@ def taken(items: pa.Array | _native.PlainItems, places: npt.NDArray[np.int64] | 
     """The items at these places. Plain ones without `pyarrow.compute`, which takes longer to load than to be used."""
     if isinstance(items, _native.PlainItems):
         return items.at(places)
-    if items.null_count or items.type not in plain_types():
-        return items.take(pa.array(np.asarray(places, np.int64)))  # also of none there is a type
+    if items.null_count or str(items.type) not in ARROW_NAMES.values():
+        return rows_at(items, np.asarray(places, np.int64))  # also of none there is a type
     if pa.types.is_integer(items.type):
         parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[np.asarray(places)]))]
     else:
@@ -167,6 +164,118 @@ def _with_others(values: list[Any], kinds: list[str]) -> pa.Array:
     return mixed_array([different.index(kind) for kind in of], parts)
 
 
+# ---- values that each have a kind of their own, as bytes that tell the kinds apart -----------------------------------
+#
+# Python objects and JSON lines have no schema, and what a library makes of the column depends on each of its values:
+# one of bytes makes all text bytes, one float all numbers floats. So each value is written with its kind in front, and
+# no row decides how another is read.
+
+
+def tagged(value: Any) -> bytes | None:
+    """A value with its kind in front, or None if it cannot be an item. It depends on this value alone."""
+    item = item_of(value)
+    if isinstance(item, int):
+        return b"i" + str(item).encode()
+    if item is None:
+        try:
+            return _other(value)
+        except MemoryError:
+            raise
+        except Exception:  # of an object that fails when it is asked, such as a time zone
+            return None
+    text = item.encode() if isinstance(item, str) else item
+    if len(text) > DEFAULT_MAX_KEY_BYTES:
+        return None
+    return (b"t" if isinstance(item, str) else b"b") + text
+
+
+def _other(value: Any) -> bytes | None:
+    """A boolean, date, time or decimal; those of libraries are subclasses, or have `item`."""
+    value = of_numpy(value)
+    if isinstance(value, bool):
+        return b"o1" if value else b"o0"
+    if isinstance(value, datetime.datetime):
+        if value != value:  # NaT of pandas is a datetime
+            return None
+        kind = b"n" if value.tzinfo is None else b"z"
+        moment = value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        return kind + datetime.datetime.isoformat(moment, timespec="microseconds").encode()
+    if isinstance(value, datetime.date):
+        return b"d" + datetime.date.isoformat(value).encode()
+    return _decimal(value) if isinstance(value, Decimal) else None
+
+
+def _decimal(value: Decimal) -> bytes | None:
+    """A decimal without zeros at its end, whatever the precision of the caller's arithmetic."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # infinite, or not a number
+        return None
+    if not any(digits):
+        return b"c0"
+    while digits[-1] == 0:
+        digits, exponent = digits[:-1], exponent + 1
+    if exponent < -38 or len(digits) + exponent > 38:
+        return None
+    return b"c" + format(Decimal((sign, digits, exponent)), "f").encode()
+
+
+def own_kinds(column: Any) -> tuple[pa.Array, npt.NDArray[np.bool_] | None] | None:
+    """(the values of a column with their kinds, which rows can be items); None for a column that has a type.
+
+    A missing value is null, and counts as one that can be an item: whether it may be missing is not decided here. In
+    place of the second there is None where all rows can be items.
+    """
+    category = categories_of(column)
+    if category is not None:
+        values, codes = category
+        made, good = _tags(values)
+        missing = codes < 0
+        good = None if good is None else np.where(missing, True, good[codes])
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), made), good
+    objects = objects_of(column)
+    return None if objects is None else _tags(objects)
+
+
+def _tags(values: list[Any]) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    plain = plain_array(values)
+    if plain is not None:
+        return with_kinds(plain), None
+    tags = [None if value is None else tagged(value) for value in values]
+    good = np.array([value is None or tag is not None for value, tag in zip(values, tags, strict=True)], np.bool_)
+    return pa.array(tags, pa.large_binary()), None if good.all() else good
+
+
+_READ: dict[bytes, Callable[[bytes], Value]] = {
+    b"i": int,
+    b"t": bytes.decode,
+    b"b": bytes,
+    b"o": lambda rest: rest == b"1",
+    b"n": lambda rest: datetime.datetime.fromisoformat(rest.decode()),
+    b"z": lambda rest: datetime.datetime.fromisoformat(rest.decode()).replace(tzinfo=datetime.timezone.utc),
+    b"d": lambda rest: datetime.date.fromisoformat(rest.decode()),
+    b"c": lambda rest: Decimal(rest.decode()),
+}
+
+
+def untagged(value: bytes) -> Value:
+    """The inverse of `tagged`."""
+    return _READ[value[:1]](value[1:])
+
+
+def with_kinds(column: pa.Array) -> pa.Array:
+    """A column of texts, bytes or whole numbers with the kind in front of each, as `tagged` writes them."""
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type):
+        kind, column = b"i", column.cast(pa.string())
+    else:
+        kind = b"t" if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else b"b"
+    binary = pa.large_binary()
+    return pc.binary_join_element_wise(pa.scalar(kind, binary), column.cast(binary), pa.scalar(b"", binary))
+
+
 # ---- columns as JSON has them ----------------------------------------------------------------------------------------
 
 _OF_TYPES = re.compile(
@@ -190,25 +299,32 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int)) or value is None else str(value)
 
 
-def plain_column(column: pa.Array) -> tuple[list[Any], dict[str, Any]]:
+def plain_column(column: pa.Array | _native.PlainItems) -> tuple[list[Any], dict[str, Any]]:
     """(the values, JSON-ready; what else `column_of_plain` needs to make the column again)."""
     values = column.to_pylist()
+    name = ARROW_NAMES[column.kind] if isinstance(column, _native.PlainItems) else str(column.type)
+    if name in ARROW_NAMES.values() or isinstance(column, _native.PlainItems):
+        return plain_items(values), {"type": name}
     if pa.types.is_union(column.type):
-        return plain_items(values), {"type": "mixed", "kinds": [_kind_name(value) for value in values]}
-    if not isinstance(_type_named(str(column.type)), pa.DataType):
+        kinds = [_other_kind(value) or type(value).__name__ for value in values]
+        return plain_items(values), {"type": "mixed", "kinds": kinds}
+    if _type_named(name) is None:
         raise ValueError(f"columns of type {column.type} cannot be published")
     if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
         wide = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
-        return column.cast(wide).to_pylist(), {"type": str(column.type)}
+        return column.cast(wide).to_pylist(), {"type": name}
     if pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type):
-        return column.cast(pa.string()).to_pylist(), {"type": str(column.type)}
-    return plain_items(values), {"type": str(column.type)}
+        return cast(column, pa.string()).to_pylist(), {"type": name}
+    return plain_items(values), {"type": name}
 
 
 def column_of_plain(values: Sequence[Any], told: dict[str, Any]) -> pa.Array:
     """The inverse of `plain_column`; a ValueError or ArrowException for what is none."""
     if told["type"] == "mixed":
-        return items_array(_of_kind(value, kind) for value, kind in zip(values, told["kinds"], strict=True))
+        return items_array(
+            _OF_KINDS[kind](value) if kind in _OF_KINDS else value
+            for value, kind in zip(values, told["kinds"], strict=True)
+        )
     kind = _type_named(told["type"])
     if kind is None:
         raise ValueError("items of this type cannot be published")
@@ -239,10 +355,6 @@ def _type_named(name: str) -> pa.DataType | None:
     return make[found["name"]](found["unit"]) if found["name"] in make and found["unit"] else None
 
 
-def _kind_name(value: Any) -> str:
-    return _other_kind(value) or type(value).__name__
-
-
 _OF_KINDS: dict[str, Callable[[Any], Any]] = {
     "bytes": bytes.fromhex,
     "date": datetime.date.fromisoformat,
@@ -250,10 +362,6 @@ _OF_KINDS: dict[str, Callable[[Any], Any]] = {
     "datetime in UTC": datetime.datetime.fromisoformat,
     "Decimal": Decimal,
 }
-
-
-def _of_kind(value: Any, kind: str) -> Any:
-    return _OF_KINDS[kind](value) if kind in _OF_KINDS else value
 
 
 def joined_keys(one: pa.Array, other: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:

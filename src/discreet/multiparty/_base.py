@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -41,8 +41,6 @@ USUAL_MAX_ITEMS = 2**16
 """Most items of a party, unless a round says otherwise. A liar can add as many to any count, so a round says as few as
 its parties may honestly have."""
 
-Answer = Callable[[Heard, Words], tuple[Numbers, Numbers]]
-
 
 @dataclass(frozen=True)
 class Protocol:
@@ -68,8 +66,8 @@ class Protocol:
     unbiased: ClassVar[bool] = True
     needs_bounded: ClassVar[bool] = False
     names_items: ClassVar[bool] = False  # messages name items, so that the heavy ones are found without levels
-    items_at_once: ClassVar[int] = 2**14
-    """How many items are estimated between two chances to interrupt."""
+    items_at_once: ClassVar[int] = 2**14  # that are estimated between two chances to interrupt
+    _listener: ClassVar[type[Any]] = Aggregator  # the class of its aggregators
 
     def __post_init__(self) -> None:
         text = item_of(self.round_id) if isinstance(self.round_id, str) else None
@@ -207,11 +205,6 @@ class Protocol:
         restored: Aggregator = self._listener._restored(self, data, Limits(max_items, max_reports, minimum_reports))
         return restored
 
-    @property
-    def _listener(self) -> type[Any]:
-        """The class of its aggregators."""
-        return Aggregator
-
     # ---- what an audit looks at: `discreet.multiparty.party_seam` ----------------------------------------------------
 
     def open(self, message: bytes) -> tuple[Message, Any]:
@@ -227,17 +220,14 @@ class Protocol:
     def _assumptions(self) -> tuple[str, ...]:
         return ()
 
-    def _check_items(self, items: int) -> None:
-        """Raises `ParameterError` for a number of items that a party must not have."""
+    def _check_items(self, items: int, own: bool = False) -> None:
+        """`ParameterError` for a number of items that a party must not have; a relay's message may speak of more than
+        its `own`."""
         most = getattr(self, "max_items", None)
         if most is not None and items > most:
             raise ParameterError(
                 f"a party of this round has at most max_items={most} items: make a round with a larger max_items"
             )
-
-    def _check_own(self, items: int) -> None:
-        """The same for a party that makes its message; a relay's message may speak of more."""
-        self._check_items(items)
 
     def _covered(self, message: Message) -> list[tuple[int, int]]:
         """Which numbers a message speaks for, as runs (first, count)."""
@@ -306,21 +296,15 @@ class Protocol:
         messages = self._rewrite(heard)
         return heard if len(messages) == len(heard) else [(message, self._decode(message)) for message in messages]
 
-    def _estimates(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
-        """Values and variances of many words, with chances to interrupt."""
-        return self._in_parts(heard, words, self.items_at_once, self._estimate)
-
-    def _influences(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
-        """The same of what liars could have done; there is a number for every message and item then."""
-        at_once = max(1, min(self.items_at_once, 2**24 // max(len(heard), 1)))
-        return self._in_parts(heard, words, at_once, lambda heard, words: self._influence(heard, words, count))
-
-    @staticmethod
-    def _in_parts(heard: Heard, words: Words, at_once: int, answer: Answer) -> tuple[Numbers, Numbers]:
-        first, second = np.zeros(len(words)), np.zeros(len(words))
+    def _estimates(self, heard: Heard, words: Words, liars: int | None = None) -> tuple[Numbers, Numbers]:
+        """Values and variances of many words, with chances to interrupt; or what this many liars could have done."""
+        first, second, at_once = np.zeros(len(words)), np.zeros(len(words)), self.items_at_once
+        if liars is not None:  # there is a number for every message and item then
+            at_once = max(1, min(at_once, 2**24 // max(len(heard), 1)))
         for start in range(0, len(words) if heard else 0, at_once):
             part = slice(start, start + at_once)
-            first[part], second[part] = answer(heard, words[part])
+            told = self._estimate(heard, words[part]) if liars is None else self._influence(heard, words[part], liars)
+            first[part], second[part] = told
         return first, second
 
     @property
@@ -377,7 +361,7 @@ class Party:
         if ledger is not None and not self._named:
             raise ParameterError("with a ledger, give the party's number; a random one would be charged again")
         words = self.protocol.universe.words(items, nulls)
-        self.protocol._check_own(len(words))
+        self.protocol._check_items(len(words), own=True)
         charge_id = self.charge_id if charge_id is None else charge_id
         # A charge id that is given stands for this message, too, and for no other.
         bill = replace(self.protocol.bill, request={"message": self.charge_id})

@@ -148,12 +148,6 @@ class Limits:
         if not protocol.local and self.max_reports not in (None, 1):
             raise ParameterError("max_reports works with local protocols; for messages about many items give max_items")
 
-    def check_message(self, protocol: Protocol, items: int) -> None:
-        """Refuse a message that speaks of more than it may."""
-        most, what = (self.max_reports, "reports") if protocol.local else (self.max_items, "items")
-        if most is not None and items > most:
-            raise MessageError(f"message has more {what} than this aggregator accepts; max_{what} is {most}", "range")
-
 
 class Receiver(ABC):
     """Hears messages, refuses those it cannot verify, and estimates. Trusted with nothing.
@@ -281,7 +275,10 @@ class Aggregator(Receiver):
 
     def _open(self, message: bytes) -> tuple[Message, Any]:
         opened = self.protocol._unpack(message)
-        self.limits.check_message(self.protocol, opened.items)
+        what = "reports" if self.protocol.local else "items"
+        most = getattr(self.limits, f"max_{what}")
+        if most is not None and opened.items > most:
+            raise MessageError(f"message has more {what} than this aggregator accepts; max_{what} is {most}", "range")
         return opened, self.protocol._checked(opened)
 
     def _take(self, message: Message, said: Any, data: bytes) -> bool:
@@ -367,7 +364,12 @@ class Aggregator(Receiver):
         words = self.protocol.universe.words(items)
         if not consistent:
             return self._counts(words)
-        self._check_unbiased()
+        oracle = self.protocol._oracle
+        if not oracle.unbiased:
+            raise ParameterError(
+                f"{type(oracle).__name__} leaves out a part of every count, so its estimates cannot be made "
+                "consistent; leave consistent out"
+            )
         return self._consistent(words)
 
     def _counts(self, words: Words) -> Estimates:
@@ -389,14 +391,6 @@ class Aggregator(Receiver):
         """All words of the universe, in order."""
         return np.arange(self.protocol.universe.size, dtype=np.uint64)
 
-    def _check_unbiased(self) -> None:
-        oracle = self.protocol._oracle
-        if not oracle.unbiased:
-            raise ParameterError(
-                f"{type(oracle).__name__} leaves out a part of every count, so its estimates cannot be made "
-                "consistent; leave consistent out"
-            )
-
     def liars(self, items: Any, share: float = 0.01) -> Liars:
         """How far each estimate would move if this many of the parties (of local protocols: reports) had not been
         heard.
@@ -406,7 +400,7 @@ class Aggregator(Receiver):
         words = self.protocol.universe.words(items)
         heard = self._to_show()
         count = liars_among(share, self.shown)
-        too_high, too_low = self.protocol._influences(heard, words, count)
+        too_high, too_low = self.protocol._estimates(heard, words, count)
         return Liars(share, count, too_high, too_low)
 
     def _to_show(self) -> Heard:

@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import DataError, ParameterError
-from discreet.events.items import listed, refuse_no_column, skip_nulls
+from discreet.events.items import listed, refuse_no_column, rules
 from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import known
 from discreet.multiparty.hierarchy import LevelAggregator, LevelProtocol
 from discreet.multiparty.levels import (
-    Decomposition,
     Levels,
     Nodes,
     Strings,
@@ -71,7 +70,7 @@ class GridUniverse:
 
     def words(self, items: Any, nulls: str = "error") -> Words:
         """The word of every item: of rows with one value a dimension, or of an array with one column a dimension."""
-        columns = self._columns(items, skip_nulls(nulls))
+        columns = self._columns(items, rules(nulls)[0])
         words = [universe.words(column) for universe, column in zip(self.universes, columns, strict=True)]
         return joined(words, self.sizes)
 
@@ -164,7 +163,7 @@ def products(nodes: Sequence[Nodes], sizes: Sequence[int]) -> Nodes:
 
 
 @dataclass(frozen=True)
-class Boxes(Decomposition):
+class Boxes:
     """A level for each combination of one level a dimension; its parts are products of intervals.
 
     The last is that of the finest levels, whose boxes are single items. A dimension as a whole is no level: it is
@@ -218,13 +217,11 @@ class Boxes(Decomposition):
             whole.append(levels.cover(0, levels.size))
         around = [(*inside[:at], outside[at], *whole[at + 1 :]) for at in range(len(inside))]
         rest = sum(map(_how_many, around)) < _how_many(inside)
-        sides = around if rest else [inside]
-        return [np.concatenate([self._products(level, each) for each in sides]) for level in range(len(self))], rest
-
-    def _products(self, level: int, sides: Sequence[list[Nodes]]) -> Nodes:
-        """The boxes of a level, of the intervals that cover each side."""
-        chosen = self.combinations[level]
-        return products([side[at] for side, at in zip(sides, chosen, strict=True)], self.counts(level))
+        boxes, sides = [], around if rest else [inside]
+        for level, chosen in enumerate(self.combinations):
+            covers = ([side[at] for side, at in zip(each, chosen, strict=True)] for each in sides)
+            boxes.append(np.concatenate([products(cover, self.counts(level)) for cover in covers]))
+        return boxes, rest
 
 
 def _how_many(sides: Sequence[list[Nodes]]) -> int:
@@ -238,22 +235,17 @@ def boxes_of(grid: GridUniverse, branching: int | None) -> Boxes:
     By default an interval has 4 parts, where one dimension has 16: a rectangle's boxes, which add up their deviations,
     are the product of its sides'. It has more, the next power of two, if there were too many combinations else.
     """
-    boxes = _boxes(grid, 4 if branching is None else branching, branching is None)
-    parts = 8
-    while branching is None and len(boxes) > _MAX_LEVELS and parts <= 2**16:
-        boxes, parts = _boxes(grid, parts, True), 2 * parts
+    for parts in [branching] if branching is not None else [2**power for power in range(2, 17)]:
+        # By default a level of strings is one character.
+        own = [None if branching is None and isinstance(each, Strings) else parts for each in grid.universes]
+        boxes = Boxes(tuple(map(levels_of, grid.universes, own)))
+        if len(boxes) <= _MAX_LEVELS:
+            break
     if len(boxes) > _MAX_LEVELS:
         raise ParameterError(f"{len(boxes)} combinations of levels, at most {_MAX_LEVELS}: take a larger branching")
     if boxes.most > _MAX_PARTS:
         raise ParameterError(f"a rectangle may need {boxes.most} boxes, at most {_MAX_PARTS}: take a smaller branching")
     return boxes
-
-
-def _boxes(grid: GridUniverse, branching: int, usual: bool) -> Boxes:
-    """With this many parts; of strings, if that is by default, one character a level."""
-    return Boxes(
-        tuple(levels_of(each, None if usual and isinstance(each, Strings) else branching) for each in grid.universes)
-    )
 
 
 class GridAggregator(LevelAggregator):
@@ -311,15 +303,12 @@ class GridHierarchy(LevelProtocol):
     family: ClassVar[int] = 35
     name: ClassVar[str] = "a frequency protocol at each combination of levels of intervals"
     read_universe = staticmethod(grid_universe)
+    _listener: ClassVar[type[Any]] = GridAggregator
 
     @cached_property
     def levels(self) -> Boxes:
         """The boxes."""
         return boxes_of(self.universe, self.branching)
-
-    @property
-    def _listener(self) -> type[GridAggregator]:
-        return GridAggregator
 
     if TYPE_CHECKING:
 

@@ -17,7 +17,6 @@ from discreet.multiparty._base import Protocol, known, known_protocol
 from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.levels import (
-    Decomposition,
     HasParts,
     IntervalQuestions,
     Levels,
@@ -112,7 +111,7 @@ class LevelAggregator(Aggregator, HasParts):
         """
         words, level = self.protocol.universe.words(items), len(self.protocol.levels) - 1
         protocol, heard, count = self.protocol.by_level[level], self._heard_at(level), liars_among(share, self.parties)
-        too_high, too_low = protocol._influences(heard, words, count)
+        too_high, too_low = protocol._estimates(heard, words, count)
         if self.protocol.local and count:
             n, here = self.total, sum(message.items for message, _ in heard)
             if count >= here:  # without them nothing is known of the level
@@ -166,6 +165,8 @@ class LevelProtocol(Protocol):
     branching: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    _listener: ClassVar[type[Any]] = LevelAggregator
+
     def _check(self) -> None:
         if not isinstance(self.options, dict):
             raise ParameterError("options must be a dictionary of the protocol's parameters")
@@ -175,8 +176,11 @@ class LevelProtocol(Protocol):
             raise ParameterError(f"{self.protocol} does not estimate frequencies in one round")
 
     @cached_property
-    def levels(self) -> Decomposition:
-        """The parts of the universe, level by level."""
+    def levels(self) -> Any:
+        """Levels of parts of the universe: every word is in one part of each, and parts of the last are single words.
+
+        It has a length, the `count` of a level's parts, and says in which `nodes` of a level words lie.
+        """
         raise ParameterError("use one of the protocols, not the bare LevelProtocol")
 
     @property
@@ -207,8 +211,8 @@ class LevelProtocol(Protocol):
             return (f"a report is about one of {levels} levels, drawn at random, and spends the whole epsilon there",)
         return (f"{levels} level(s) spend epsilon {self.by_level[0].epsilon:.6g} each, by {self.by_level[0].name}",)
 
-    def _check_items(self, items: int) -> None:
-        self.by_level[0]._check_items(items)  # all levels have the same limits
+    def _check_items(self, items: int, own: bool = False) -> None:
+        self.by_level[0]._check_items(items, own)  # all levels have the same limits
 
     def _covered(self, message: Message) -> list[tuple[int, int]]:
         return [(message.number, message.items if self.local else 1)]
@@ -249,10 +253,6 @@ class LevelProtocol(Protocol):
             raise MessageError("message has a different number of reports than it states", "size")
         return opened
 
-    @property
-    def _listener(self) -> type[LevelAggregator]:
-        return LevelAggregator
-
     if TYPE_CHECKING:
 
         def aggregator(self, **limits: Any) -> LevelAggregator: ...
@@ -282,15 +282,12 @@ class Hierarchy(LevelProtocol):
     family: ClassVar[int] = FIRST_COMPOSED
     name: ClassVar[str] = "a frequency protocol at each level of intervals"
     read_universe = staticmethod(ordered_universe)
+    _listener: ClassVar[type[Any]] = HierarchyAggregator
 
     @cached_property
     def levels(self) -> Levels:
         """The intervals."""
         return levels_of(self.universe, self.branching)
-
-    @property
-    def _listener(self) -> type[HierarchyAggregator]:
-        return HierarchyAggregator
 
     if TYPE_CHECKING:
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,24 +172,8 @@ def _texts(items: Any, nulls: str) -> npt.NDArray[np.str_]:
     return np.array(values, np.str_) if values else np.zeros(0, "U1")
 
 
-class Decomposition(ABC):
-    """Levels of parts: every word is in one part of each level, and the parts of the last level are single words."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """How many levels there are."""
-
-    @abstractmethod
-    def count(self, level: int) -> int:
-        """How many parts a level has."""
-
-    @abstractmethod
-    def nodes(self, words: Words, level: int) -> Words:
-        """The parts of a level that words lie in."""
-
-
 @dataclass(frozen=True)
-class Levels(Decomposition):
+class Levels:
     """The levels of a decomposition from the coarsest down; `widths` has the length of a level's intervals.
 
     Interval `node` of a level is [node * width, (node+1) * width). The whole universe is no level: how many items there
@@ -404,7 +388,9 @@ class IntervalQuestions(HasParts):
             raise DataError("no items have arrived, so there is no quantile")
         target = share * self.total
         value = self._quantile(target)
-        low, high = self._quantile_bounds(target, share * self.total_deviation, confidence)
+        # The hull of what can hold the quantile, except with probability 1 - confidence over all comparisons.
+        each = 1 - (1 - confidence) / len(self._ordered[1])
+        low, high = (self._edge(target, share * self.total_deviation, each, last) for last in (False, True))
         value_item, lower, upper = self._ordered[0].items([value, min(low, value), max(high, value)])
         return Quantile(value_item, lower, upper, self.guarantee)
 
@@ -428,29 +414,13 @@ class IntervalQuestions(HasParts):
             node, mass = int(nodes[place]), float(masses[place])
         return node
 
-    def _quantile_bounds(self, target: float, slack: float, confidence: float) -> tuple[int, int]:
-        """The hull of what can hold the quantile, except with probability 1 - confidence over all comparisons.
-
-        `slack` is the standard deviation of the target itself, which may err together with any count.
-        """
-        each = 1 - (1 - confidence) / len(self._ordered[1])
-        return (
-            self._edge(target, slack, each, lambda possible: int(possible[0]), lambda first, after: after),
-            self._edge(target, slack, each, lambda possible: int(possible[-1]), lambda first, after: first - 1),
-        )
-
-    def _edge(
-        self,
-        target: float,
-        slack: float,
-        confidence: float,
-        pick: Callable[[Nodes], int],
-        beyond: Callable[[int, int], int],
-    ) -> int:
-        """Go down from the outermost interval that can hold the quantile to its outermost part that can.
+    def _edge(self, target: float, slack: float, confidence: float, last: bool) -> int:
+        """Go down from the outermost interval, the first or the last, that can hold the quantile to its outermost part
+        that can.
 
         An interval can if the items up to its end may reach the target, and those before it may not. Where
-        no part can, the quantile is beyond the interval, on the inner side.
+        no part can, the quantile is beyond the interval, on the inner side. `slack` is the standard deviation of the
+        target itself, which may err together with any count.
         """
         levels = self._ordered[1]
         node, before, variance = 0, 0.0, 0.0
@@ -469,9 +439,9 @@ class IntervalQuestions(HasParts):
                 (upper + counts.shortfall * (1 + places) >= target) & (lower - counts.excess * places <= target)
             )
             if not len(possible):
-                first = node * levels.widths[level - 1]
-                return min(max(beyond(first, first + levels.widths[level - 1]), 0), levels.size - 1)
-            place = pick(possible)
+                width = levels.widths[level - 1]
+                return min(max(node * width - 1 if last else (node + 1) * width, 0), levels.size - 1)
+            place = int(possible[-1 if last else 0])
             node, before, variance = int(nodes[place]), float(starts[place]), float(start_spreads[place])
         return node
 

@@ -159,7 +159,7 @@ class LocalProtocol(Protocol):
         return self._second_promise
 
     @property
-    def _listener(self) -> type[LocalAggregator]:
+    def _listener(self) -> type[LocalAggregator]:  # type: ignore[override]
         return LocalAggregator if self.shuffled is None else ShuffledAggregator
 
     # ---- messages --------------------------------------------------------------------------------------------------
@@ -195,14 +195,11 @@ class LocalProtocol(Protocol):
         """Reports of one message."""
         return MAX_CELLS // self._cells
 
-    def _check_own(self, items: int) -> None:
-        if self.shuffled is not None and items != 1:
+    def _check_items(self, items: int, own: bool = False) -> None:
+        if own and self.shuffled is not None and items != 1:
             raise ParameterError(
                 f"a message of a shuffled round must hold one report, not {items}; several would be seen together"
             )
-        self._check_items(items)
-
-    def _check_items(self, items: int) -> None:
         if not 1 <= items <= self._most:
             raise ParameterError(f"a message of {type(self).__name__} has 1 to {self._most} reports, not {items}")
 

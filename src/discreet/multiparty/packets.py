@@ -67,16 +67,6 @@ def levels_for(epochs: int) -> int:
     return max(1, (epochs - 1).bit_length())
 
 
-def doubling_levels(epoch: int) -> int:
-    """How many levels are kept at an epoch when nobody knows how many there will be.
-
-    Phase p has the 2^p epochs from number 2^p on, as many as all before it (the first has epoch 0, too), and is a
-    stream of known length: it has the levels of 2^p epochs. Its blocks are those of the same grid, and no block lies in
-    two phases.
-    """
-    return levels_for(1 << max(0, epoch.bit_length() - 1))
-
-
 def block_cover(
     first: int, end: int, levels: int, known: Callable[[Block], bool], told: Sequence[int]
 ) -> Iterator[Block]:
@@ -162,8 +152,14 @@ class Shape:
     doubling: bool = False
 
     def levels(self, epoch: int) -> int:
-        """How many levels of blocks there are at an epoch."""
-        return min(len(self.cells), doubling_levels(epoch)) if self.doubling else len(self.cells)
+        """How many levels of blocks there are at an epoch.
+
+        When nobody knows how many epochs there will be, phase p has the 2^p from number 2^p on, as many as all before
+        it (the first has epoch 0, too), and is a stream of known length: it has the levels of 2^p epochs. Its blocks
+        are those of the same grid, and no block lies in two phases.
+        """
+        most = len(self.cells)
+        return min(most, levels_for(1 << max(0, epoch.bit_length() - 1))) if self.doubling else most
 
     def scale(self, block: Block) -> Fraction:
         """Of the noise on a block's cells."""

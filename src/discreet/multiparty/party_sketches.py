@@ -52,7 +52,8 @@ def width_of(items: int, items_per_column: float) -> int:
 def laplace_variance(scale: Fraction | float) -> float:
     """2 q/(1 - q)^2 with q = exp(-1/scale), the variance of discrete Laplace noise."""
     x = 1 / float(scale)
-    return 2 * math.exp(-x) / math.expm1(-x) ** 2
+    square = math.expm1(-x) ** 2
+    return 2 * math.exp(-x) / square if square else math.inf
 
 
 def noise_reach(scale: Fraction) -> int:
@@ -176,6 +177,7 @@ class IndependentSketches(WholeSketches):
     def _check(self) -> None:
         object.__setattr__(self, "items_per_column", positive_number("items_per_column", self.items_per_column))
         whole_number("max_items", self.max_items, 1, 2**40)
+        check_rows(self.rows)  # before the scale is made of them
         self._check_sketch(self.width(self.max_items), self.scale)
 
     def width(self, items: int) -> int:

@@ -223,6 +223,8 @@ def _of_streams(law: _Model, steps: int, window: bool, branching: int | None) ->
                 except ParameterError:  # too many cells
                     break
                 row = _row(stream, given, steps, squares, law)
+                if not math.isfinite(row.error):
+                    break
                 if found is not None and (not row.fits or row.error > 0.99 * found.error):
                     break
                 found = row

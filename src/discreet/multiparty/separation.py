@@ -93,23 +93,17 @@ class Separation(SketchProtocol):
         whole_number("items_per_entry", self.items_per_entry, 1, 2**40)
         object.__setattr__(self, "separation_share", probability("separation_share", self.separation_share))
         check_scales(self.separation_scale, self.heavy_scale)
+        # How many items of count 0 are above a threshold T on average, if all are: size q^(T+1)/(1 + q). By default T
+        # is the smallest for which that is 1 at most.
+        scale = float(self.separation_scale)
         if self.threshold is None:
-            object.__setattr__(self, "threshold", self._usual_threshold())
-        if self._expected_empty(whole_number("threshold", self.threshold, 0, 2**60)) > MAX_CELLS:
+            usual = math.ceil(scale * math.log(self.universe.size / (1 + math.exp(-1 / scale))) - 1)
+            object.__setattr__(self, "threshold", max(0, usual))
+        share = math.exp(-(whole_number("threshold", self.threshold, 0, 2**60) + 1) / scale)
+        if float(self.universe.size) * share / (1 + math.exp(-1 / scale)) > MAX_CELLS:
             raise ParameterError("threshold is so low that noise alone makes too many items heavy; raise it")
         whole_number("max_items", self.max_items, 1, 2**40)
         self._check_sketch(self.width(self.max_items), self.separation_scale, self.light_scale)
-
-    def _usual_threshold(self) -> int:
-        """The smallest T for which a party has one item of count 0 among its heavy ones at most, on average."""
-        scale = float(self.separation_scale)
-        # size q^(T+1)/(1 + q) <= 1
-        return max(0, math.ceil(scale * math.log(self.universe.size / (1 + math.exp(-1 / scale))) - 1))
-
-    def _expected_empty(self, threshold: int) -> float:
-        """How many items of count 0 are above a threshold on average, if all are: size q^(T+1)/(1 + q)."""
-        scale = float(self.separation_scale)
-        return float(self.universe.size) * math.exp(-(threshold + 1) / scale) / (1 + math.exp(-1 / scale))
 
     # ---- public numbers --------------------------------------------------------------------------------------------
 

@@ -44,13 +44,13 @@ class Law:
     curvature: Fraction = Fraction(0)
     word: int = _WORD
     _tables: dict[int, list[int]] = field(default_factory=dict, repr=False, compare=False)
-    _native: Any = field(init=False, repr=False, compare=False)
+    native: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bounds = self.table(self.word)
         slopes = [_fixed(self.slope(block)) for block in range(len(bounds))] if self.block_bits else []
         native = _native.IntegerLaw(bounds, self.word, self.sign, self.block_bits, slopes, _fixed(self.curvature))
-        object.__setattr__(self, "_native", native)
+        object.__setattr__(self, "native", native)
 
     def table(self, bits: int) -> list[int]:
         """The table at this many bits; see `discreet.noise.enclosure.table`."""
@@ -62,14 +62,6 @@ class Law:
         """x, where the offset is accepted with probability exp(-x)."""
         part = Fraction(offset, 1 << self.block_bits)
         return (self.slope(block) + self.curvature * part) * part
-
-    def draw(self, source: NativeSource, size: int) -> memoryview:
-        """Independent draws, int64. What one word does not decide is continued with as many bits as it takes."""
-        values: memoryview
-        values, pending = self._native.draw(source.native, size)
-        for index, *state in pending:
-            values[index] = self.settle(source, *state)
-        return values
 
     def settle(
         self,

@@ -25,6 +25,8 @@ Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 MAX_SCALE = 2**50
 """Largest scale or sigma: a draw outside the 64-bit integers then has probability below exp(-8000)."""
+MAX_SIZE = 2**40
+"""Most draws at once."""
 MAX_DIGITS = 8192
 """Largest numerator and denominator of a parameter, in bits; every finite float is far below."""
 MAX_BINOMIAL_MEAN = 2**31
@@ -32,8 +34,11 @@ MAX_BINOMIAL_MEAN = 2**31
 _BINOMIAL_CHUNK = 512
 
 
-def exact(name: str, value: object) -> Fraction:
-    """The rational number that a parameter is; a float is the rational it is, not a decimal near it."""
+def exact(name: str, value: object, most: int | None = None) -> Fraction:
+    """The rational number that a parameter is; a float is the rational it is, not a decimal near it.
+
+    With `most` it must be greater than 0, and no more than that.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ParameterError(f"{name} must be a number, not {value!r}")
     if isinstance(value, Rational):
@@ -47,13 +52,8 @@ def exact(name: str, value: object) -> Fraction:
         number = Fraction(real)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_DIGITS:
         raise ParameterError(f"{name} must have a numerator and denominator of at most {MAX_DIGITS} bits")
-    return number
-
-
-def _scale(name: str, value: object) -> Fraction:
-    number = exact(name, value)
-    if not 0 < number <= MAX_SCALE:
-        raise ParameterError(f"{name} must be greater than 0 and at most 2**50, not {value!r}")
+    if most is not None and not 0 < number <= most:
+        raise ParameterError(f"{name} must be greater than 0 and at most 2**{most.bit_length() - 1}, not {value!r}")
     return number
 
 
@@ -94,7 +94,8 @@ class RandomSource:
     def uniform_integers(self, high: int, size: int | None = None) -> int | Integers:
         """Uniform in [0, high), 1 <= high <= 2**63, without bias."""
         high = whole_number("high", high, 1, 2**63)
-        values = self._source.native.uniform_integers(high, 1 if size is None else _size(size))
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
+        values = self._source.native.uniform_integers(high, count)
         return int(values[0]) if size is None else np.asarray(values)
 
     @overload
@@ -111,7 +112,10 @@ class RandomSource:
     def bernoulli_exp(self, x: Number, size: int) -> Integers: ...
     def bernoulli_exp(self, x: Number, size: int | None = None) -> int | Integers:
         """1 with probability exp(-x), x >= 0, else 0."""
-        return self._draw(laws.exp_bernoulli_law(_not_negative("x", x)), size)
+        exponent = exact("x", x)
+        if exponent < 0:
+            raise ParameterError(f"x must be at least 0, not {x!r}")
+        return self._draw(laws.exp_bernoulli_law(exponent), size)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
@@ -119,7 +123,7 @@ class RandomSource:
     def geometric(self, scale: Number, size: int) -> Integers: ...
     def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
         """P[g] = (1 - q) q^g for g = 0, 1, ... with q = exp(-1/scale)."""
-        return self._draw(laws.geometric_law(_scale("scale", scale)), size)
+        return self._draw(laws.geometric_law(exact("scale", scale, MAX_SCALE)), size)
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
@@ -130,7 +134,7 @@ class RandomSource:
 
         Added to an integer that one unit moves by at most s, ``scale = s / Fraction(epsilon)`` gives epsilon-DP.
         """
-        return self._draw(laws.laplace_law(_scale("scale", scale)), size)
+        return self._draw(laws.laplace_law(exact("scale", scale, MAX_SCALE)), size)
 
     @overload
     def discrete_laplace_at_least(self, scale: Number, minimum: int, size: None = None) -> int: ...
@@ -143,7 +147,7 @@ class RandomSource:
         holds at least every other time, draws that miss it are repeated.
         """
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
-        count = 1 if size is None else _size(size)
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
         if minimum >= 0:
             values = minimum + self.geometric(scale, count)
         else:
@@ -158,7 +162,7 @@ class RandomSource:
     def discrete_gaussian(self, sigma: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma: Number, size: int | None = None) -> int | Integers:
         """P[z] proportional to exp(-z^2 / (2 sigma^2)) over all integers z: exact, nothing to add to delta."""
-        return self._draw(laws.gaussian_law(_scale("sigma", sigma)), size)
+        return self._draw(laws.gaussian_law(exact("sigma", sigma, MAX_SCALE)), size)
 
     @overload
     def binomial(
@@ -213,7 +217,7 @@ class RandomSource:
         are then `discrete_laplace_at_least`.
         """
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
-        return self._binomial(trials, laws.laplace_tail(_scale("scale", scale), minimum), size)
+        return self._binomial(trials, laws.laplace_tail(exact("scale", scale, MAX_SCALE), minimum), size)
 
     @overload
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: None = None) -> int: ...
@@ -222,10 +226,10 @@ class RandomSource:
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> int | Integers:
         """Discrete Gaussian noise, given that it is at least ``minimum``. Exact."""
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
-        count = 1 if size is None else _size(size)
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
         if minimum >= 0:
-            law = laws.gaussian_above_law(_scale("sigma", sigma), minimum)
-            values = minimum + np.asarray(law.draw(self._source, count))
+            law = laws.gaussian_above_law(exact("sigma", sigma, MAX_SCALE), minimum)
+            values = minimum + np.asarray(self._draw(law, count))
         else:
             values = self.discrete_gaussian(sigma, count)
             while (missed := np.flatnonzero(values < minimum)).size:
@@ -244,14 +248,14 @@ class RandomSource:
         Binomial(trials, P[Z >= minimum]), exact: a binomial number of candidates, each of which is then kept or not
         (see `gaussian_proposals`). The noises themselves are then `discrete_gaussian_at_least`.
         """
-        minimum, parameter = whole_number("minimum", minimum, -(2**62), 2**62), _scale("sigma", sigma)
+        minimum, parameter = whole_number("minimum", minimum, -(2**62), 2**62), exact("sigma", sigma, MAX_SCALE)
         trials = whole_number("trials", trials, 0, 2**64)
         if minimum <= 0:  # by symmetry
             fewer = self.discrete_gaussian_exceedances(trials, parameter, 1 - minimum, 1 if size is None else size)
             values = trials - fewer
             return int(values[0]) if size is None else values
         chance, s = laws.gaussian_proposals(parameter, minimum)
-        values = np.atleast_1d(self._binomial(trials, chance, 1 if size is None else _size(size)))
+        values = np.atleast_1d(self._binomial(trials, chance, 1 if size is None else size))
         above = minimum + self.geometric(parameter**2 / s, int(values.sum()))
         exponents = ((int(z) - s) ** 2 / (2 * parameter**2) for z in above)
         kept = [is_below(partial(exp_minus, x), self._source) for x in exponents]
@@ -308,15 +312,18 @@ class RandomSource:
         array[:] = array[self.permutation(len(array))]
 
     def _draw(self, law: Law, size: int | None) -> int | Integers:
-        values = law.draw(self._source, 1 if size is None else _size(size))
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
+        values, pending = law.native.draw(self._source.native, count)
+        for index, *state in pending:  # what one word does not decide is continued with as many bits as it takes
+            values[index] = law.settle(self._source, *state)
         if size is None:
-            return values[0]
+            return int(values[0])
         plainly = isinstance(size, Plainly) and type(self).discrete_laplace is RandomSource.discrete_laplace
-        return values if plainly else np.asarray(values)  # type: ignore[return-value]
+        return values if plainly else np.asarray(values)
 
     def _binomial(self, trials: int, chance: Enclosure, size: int | None) -> int | Integers:
         trials = whole_number("trials", trials, 0, 2**64)
-        count = 1 if size is None else _size(size)
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
         low, high = chance(128)
         if flipped := low >= 1 << 127:
             chance, high = _complement(chance), (1 << 128) - low
@@ -336,7 +343,7 @@ class RandomSource:
             rows = max(1, 2**20 // repeats)
             for first in range(0, count, rows):
                 shape = (min(rows, count - first), repeats)
-                drawn = np.asarray(law.draw(self._source, shape[0] * repeats))
+                drawn = np.asarray(self._draw(law, shape[0] * repeats))
                 values[first : first + rows] += drawn.reshape(shape).sum(axis=1)
         if flipped:
             values = trials - values
@@ -350,21 +357,10 @@ def _positive(name: str, value: object) -> Fraction:
     return number
 
 
-def _size(size: int) -> int:
-    return whole_number("size", size, 0, 2**40)
-
-
 def _probability(value: object) -> Fraction:
     number = exact("probability", value)
     if not 0 <= number <= 1:
         raise ParameterError(f"probability must be from 0 to 1, not {value!r}")
-    return number
-
-
-def _not_negative(name: str, value: object) -> Fraction:
-    number = exact(name, value)
-    if number < 0:
-        raise ParameterError(f"{name} must be at least 0, not {value!r}")
     return number
 
 

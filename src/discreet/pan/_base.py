@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import CorruptStateError, OldStateError, ParameterError
-from discreet.events.items import prepare_column, skip_nulls
+from discreet.events.items import prepare_column, rules
 from discreet.noise import RandomSource, fresh_source
 from discreet.noise.source import MAX_SCALE
 from discreet.pan.charge import StateCharge, saved_charge
@@ -113,12 +113,13 @@ class PanEstimator:
         """One output from the table."""
         raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
 
-    def _parameters(self) -> dict[str, Any]:
-        """What, with the settings, restores the estimator around its table."""
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its own parameters: what, with the settings, restores the estimator around its table."""
         return {name: getattr(self, f"_{name}") for name in self.own}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
-        """The inverse of `_parameters`."""
+        """The inverse of `parameters`."""
         if self.own:
             self._choose(*(parameters[name] for name in self.own))
 
@@ -134,7 +135,7 @@ class PanEstimator:
             items: An Arrow, NumPy, pandas or polars column of integers, strings or bytes, or an iterable of them.
             nulls: "error" refuses a batch with nulls, "skip" leaves them out.
         """
-        self._table.update(prepare_column(items), skip_nulls(nulls), self._native_source)
+        self._table.update(prepare_column(items), rules(nulls)[0], self._native_source)
 
     def release(self) -> Any:
         """The estimate, with its interval and guarantee.
@@ -271,7 +272,7 @@ class PanEstimator:
         with self._lock:
             header = {
                 "settings": self._settings.to_list(),
-                "parameters": self._parameters(),
+                "parameters": self.parameters,
                 "released": self._released,
                 "last": None if self._last is None else self._pack(self._last),
                 "seeded": self._seeded,
@@ -355,11 +356,6 @@ class PanEstimator:
             "response": s.response,
             "output_share": s.share,
         }
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Its own parameters."""
-        return self._parameters()
 
     def element_laws(self) -> list[ElementLaw]:
         """The law of one element's cells and of what a release counts of them, for each role an element may have."""

@@ -39,7 +39,7 @@ class StateCharge:
         if account is None:
             draw()
             return None
-        made = cls(_new_id() if charge_id is None else charge_id, uuid.uuid4().hex, account)
+        made = cls(str(uuid.uuid4()) if charge_id is None else charge_id, uuid.uuid4().hex, account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state", save=draw)
         return made
 
@@ -61,7 +61,7 @@ class StateCharge:
         check_payer(account, None, None)
         if seeded:
             raise ParameterError("ledger cannot be combined with a state from a seeded source, which is not private")
-        made = cls(*(saved or (_new_id(), uuid.uuid4().hex)), account)
+        made = cls(*(saved or (str(uuid.uuid4()), uuid.uuid4().hex)), account)
         begin(account, made.charge_id, bill, made.token.encode(), what="state")
         for what, further in (more or {}).items():
             made.add(what, further)
@@ -120,9 +120,3 @@ def saved_charge(values: object) -> tuple[str, str] | None:
     if not isinstance(values, list) or len(values) != 2 or not all(isinstance(value, str) for value in values):
         raise ParameterError("not a charge")
     return values[0], values[1]
-
-
-def _new_id() -> str:
-    from discreet.privacy.ledger import new_charge_id
-
-    return new_charge_id()

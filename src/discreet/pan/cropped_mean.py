@@ -9,7 +9,7 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
-from discreet.pan._sample import SampledBits
+from discreet.pan._cells import SampledBits
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.settings import Options
 from discreet.pan.window import Window

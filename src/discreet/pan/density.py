@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from discreet import _native
 from discreet.noise import RandomSource
 from discreet.pan._base import numbers
-from discreet.pan._sample import SampledBits
+from discreet.pan._cells import SampledBits
 from discreet.pan.settings import Options
 from discreet.privacy import Budget
 

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate
-from discreet.pan._buckets import STEADY, Hashed, Vector
+from discreet.pan._cells import STEADY, Hashed, Vector
 from discreet.pan.responses import gap_of
 from discreet.pan.settings import Options, Settings, fewest
 from discreet.privacy import Budget
@@ -55,11 +55,7 @@ class DistinctCount(Hashed):
         """
         draft = object.__new__(cls)
         draft._choose(16, levels)
-
-        def resize(buckets: int) -> None:
-            draft._buckets = buckets
-
-        m = max(fewest(alpha, beta, epsilon, options, 2**25, draft._width, resize), 16)
+        m = max(fewest(draft, "_buckets", alpha, beta, epsilon, options, 2**25), 16)
         return cls(budget=Budget(epsilon), buckets=m, levels=levels, **options)
 
     def _choose(self, buckets: object, levels: object) -> None:

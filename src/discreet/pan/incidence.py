@@ -13,10 +13,10 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
-from discreet.pan._sample import Sampled
+from discreet.pan._cells import SampledCounters
 from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.intervals import count_bound, linear_bound, mean_interval
-from discreet.pan.responses import ONE, Response, response_weights, square_law, square_threshold
+from discreet.pan.responses import ONE, response_weights, square_law, square_threshold
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number
@@ -28,7 +28,7 @@ LARGEST_PRIME = 2**31 - 1  # a prime that leaves 3 when divided by 4
 _MOST = 2**30
 
 
-class Incidence(Sampled):
+class Incidence(SampledCounters):
     """The fraction of the elements that occurred exactly t times.
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
@@ -124,12 +124,8 @@ class Incidence(Sampled):
         """What the counters run modulo; drawn before the data, public."""
         return list(self._moduli)
 
-    def shift_law(self) -> list[Fraction]:
-        """For method="squares" and a small prime, the exact probability of each initial shift; public."""
-        return self.shift_law_at(self._settings.epsilon_state)
-
     def shift_law_at(self, epsilon_state: Fraction) -> list[Fraction]:
-        """The same for another epsilon."""
+        """For method="squares" and a small prime."""
         prime = self._moduli[0]
         if self._method != "squares" or prime > 4096:
             raise ParameterError("the law is listed for method='squares' and a max_count of at most 4000")
@@ -178,11 +174,6 @@ class Incidence(Sampled):
             sums = np.array([weights[0] + i * weights[1] for i in range(modulus - 1)], np.uint64)
             table.add_counters(numbers(modulus), numbers(1), sums, self._native_source)
         return table
-
-    @property
-    def response(self) -> Response:
-        """None: there are no bits."""
-        return Response(1, 1)  # no bits
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         if self._method == "squares":
@@ -278,8 +269,9 @@ class Incidence(Sampled):
 
     # ---- states ------------------------------------------------------------------------------------------------------
 
-    def _parameters(self) -> dict[str, Any]:
-        return {**super()._parameters(), "moduli": self._moduli}
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters, "moduli": self._moduli}
 
     def _adopt(self, parameters: dict[str, Any]) -> None:
         super()._adopt(parameters)

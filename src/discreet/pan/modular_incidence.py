@@ -14,10 +14,10 @@ from discreet import _native
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import numbers
-from discreet.pan._sample import Sampled
+from discreet.pan._cells import SampledCounters
 from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.intervals import linear_bound
-from discreet.pan.responses import ONE, Response, paper_weights, response_weights, square_law, square_threshold
+from discreet.pan.responses import ONE, paper_weights, response_weights, square_law, square_threshold
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
@@ -47,7 +47,7 @@ class ModularEstimate:
         return not self.guarantee.seeded
 
 
-class ModularIncidence(Sampled):
+class ModularIncidence(SampledCounters):
     """For each residue i, the fraction of elements whose number of occurrences is i modulo k.
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
@@ -141,12 +141,7 @@ class ModularIncidence(Sampled):
                 return "response", weights
         return "squares", [threshold]
 
-    def shift_law(self) -> list[Fraction]:
-        """The exact probability of each initial shift; public."""
-        return self.shift_law_at(self._settings.epsilon_state)
-
     def shift_law_at(self, epsilon_state: Fraction) -> list[Fraction]:
-        """The same for another epsilon."""
         which, weights = self._law(epsilon_state)
         if which != "squares":
             return [Fraction(weight, ONE) for weight in weights]
@@ -160,7 +155,7 @@ class ModularIncidence(Sampled):
         return np.fft.ifft(spectrum ** (1 + rounds)).real, np.fft.ifft(spectrum ** -(1 + rounds)).real
 
     def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._cells(source, Response(1, 1))
+        table = self._cells(source)
         which, weights = self._law(self._settings.epsilon_state)
         if which == "squares":
             table.add_square_counters(numbers(self._k), numbers(1), weights[0], self._native_source)
@@ -168,11 +163,6 @@ class ModularIncidence(Sampled):
             sums = np.array([sum(weights[: i + 1]) for i in range(self._k - 1)], np.uint64)
             table.add_counters(numbers(self._k), numbers(1), sums, self._native_source)
         return table
-
-    @property
-    def response(self) -> Response:
-        """None: there are no bits."""
-        return Response(1, 1)  # no bits
 
     # ---- the output ----------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate
-from discreet.pan._buckets import STEADY, Hashed, Vector
+from discreet.pan._cells import STEADY, Hashed, Vector
 from discreet.pan.cropped_mean import largest_ratio
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import linear_bound, signs_bound
@@ -186,12 +186,7 @@ class Occurrences(Hashed):
         """
         draft = object.__new__(cls)
         draft._choose(max_count, _A_COUNTER * whole_number("max_count", max_count, 2, MOST_COUNT), levels)
-        least = draft._buckets
-
-        def resize(buckets: int) -> None:
-            draft._buckets = max(buckets, least)
-
-        m = max(fewest(alpha, beta, epsilon, options, 2**24, draft._width, resize), least)
+        m = fewest(draft, "_buckets", alpha, beta, epsilon, options, 2**24, least=draft._buckets)
         return cls(max_count, budget=Budget(epsilon), buckets=m, levels=levels, **options)
 
     def _choose(self, max_count: object, buckets: object, levels: object) -> None:

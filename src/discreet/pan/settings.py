@@ -123,24 +123,20 @@ Width = Callable[[Settings, float, float], float]
 
 
 def fewest(
-    alpha: float,
-    beta: float,
-    epsilon: float,
-    options: Options,
-    most: int,
-    width: Width,
-    resize: Callable[[int], object],
+    draft: Any, size: str, alpha: float, beta: float, epsilon: float, options: Options, most: int, least: int = 1
 ) -> int:
-    """The smallest size, set by `resize`, at which the width is at most alpha; fills in the confidence 1 - beta."""
+    """The smallest size of a draft, an attribute of it, at which its width is at most alpha; fills in the confidence
+    1 - beta."""
+    width: Width = draft._width
     alpha, beta = positive_number("alpha", alpha), probability("beta", beta)
     if "confidence" in options or "output_share" in options:
         raise ParameterError("for_accuracy chooses confidence (1 - beta) and output_share itself")
     options["confidence"] = 1 - beta
-    draft = Settings.of(positive_number("epsilon", epsilon), {**options, "output_share": Fraction(1, 2)}, width)
+    half = Settings.of(positive_number("epsilon", epsilon), {**options, "output_share": Fraction(1, 2)}, width)
 
-    def enough(size: int) -> bool:
-        resize(size)
-        split = draft.narrowest(width)
+    def enough(number: int) -> bool:
+        setattr(draft, size, max(number, least))
+        split = half.narrowest(width)
         return width(split, float(split.epsilon_state), float(split.epsilon_output)) <= alpha
 
-    return smallest_sample(enough, most)
+    return max(smallest_sample(enough, most), least)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from discreet.noise import RandomSource
-    from discreet.pan._sample import Sampled
+    from discreet.pan._cells import Sampled
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,15 @@ from discreet._names import on_first_use
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.guarantee import Element, Event, Guarantee, Replace, Unit, User
     from discreet.privacy.shuffle import shuffled
-    from discreet.privacy.unit import Element, Event, Replace, Unit, User
 
 _WHERE = {
     "Budget": "privacy.budget",
     "Estimate": "privacy.estimate",
     "Guarantee": "privacy.guarantee",
     "shuffled": "privacy.shuffle",
-    **dict.fromkeys(["Element", "Event", "Replace", "Unit", "User"], "privacy.unit"),
+    **dict.fromkeys(["Element", "Event", "Replace", "Unit", "User"], "privacy.guarantee"),
 }
 
 __all__ = ["Budget", "Element", "Estimate", "Event", "Guarantee", "Replace", "Unit", "User", "shuffled"]

@@ -43,7 +43,8 @@ class Budget:
         object.__setattr__(self, "epsilon", positive_number("epsilon", epsilon))
         object.__setattr__(self, "delta", float(delta))
         object.__setattr__(self, "rho", None)
-        self._warn_if_weak()
+        if epsilon > LARGEST_EPSILON or delta > LARGEST_DELTA:
+            self._warn_if_weak()
 
     @classmethod
     def zcdp(cls, rho: float) -> Budget:

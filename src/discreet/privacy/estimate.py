@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.privacy.guarantee import Guarantee
+from discreet.errors import CorruptStateError
+from discreet.privacy.guarantee import Asked, Guarantee
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,6 +40,31 @@ class Estimate:
         lacks = self.left_out
         told = None if lacks is None else {"value": lacks.value, "lower": lacks.lower, "upper": lacks.upper}
         return {**({} if told is None else {"left_out": told}), **({"notes": list(self.notes)} if self.notes else {})}
+
+    def to_payload(self) -> bytes:
+        """What a ledger stores."""
+        assert self.guarantee is not None
+        upper = None if math.isinf(self.upper) else self.upper
+        fields = {"value": self.value, "lower": self.lower, "upper": upper}
+        told = {"guarantee": self.guarantee.to_dict(), "asked": self.asked, **self.missing()}
+        return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Estimate:
+        """The inverse of `to_payload`."""
+        try:
+            fields = json.loads(payload)
+            if fields["release"] != "estimate" or fields["version"] != 1:
+                raise ValueError
+            upper = math.inf if fields["upper"] is None else fields["upper"]
+            asked = Asked.from_dict(fields["asked"]).to_dict()
+            guarantee = Guarantee.from_dict(fields["guarantee"])
+            lacks = fields.get("left_out")
+            left_out = None if lacks is None else cls(lacks["value"], lacks["lower"], lacks["upper"], guarantee)
+            notes = tuple(fields.get("notes", ()))
+            return cls(fields["value"], fields["lower"], upper, guarantee, asked=asked, left_out=left_out, notes=notes)
+        except (KeyError, TypeError, ValueError):
+            raise CorruptStateError("the ledger holds something other than a count under this id") from None
 
     def __repr__(self) -> str:
         if self.guarantee is None:

@@ -26,9 +26,8 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.privacy.accounting import Charge, Tally, is_within
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import best_order, rho_at_order
-from discreet.privacy.rounding import rounded_down
+from discreet.privacy.rounding import SAFETY, rounded_down
 
 DELTA_SHARE = 0.25
 """Of the grant's delta, for the deltas of releases; the rest is for the conversion, which loses 2.4 % of rho by it."""

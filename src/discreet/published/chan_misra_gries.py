@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.central._base import items_of, per_event, positive
+from discreet.central._base import per_event, positive
 from discreet.central._noisy_entries import NoisyEntries
-from discreet.privacy.calibration.chan_cut import chan_threshold
+from discreet.privacy.calibration.tails import chan_threshold
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 
@@ -33,14 +33,14 @@ class ChanMisraGries(NoisyEntries):
 
     @property
     def sensitivity(self) -> int:
-        return self.capacity * items_of(self.unit)
+        return self.capacity * self.most_events
 
     @property
     def squared_sensitivity(self) -> int:
-        return self.capacity * items_of(self.unit) ** 2
+        return self.capacity * self.most_events**2
 
     def entries(self, summary: MisraGries) -> RawCounts:
         return positive(summary.not_private_counts())
 
     def _hidden_cut(self) -> int:
-        return chan_threshold(*per_event(*self.spends, items_of(self.unit)), self.capacity)
+        return chan_threshold(*per_event(*self.spends, self.most_events), self.capacity)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from discreet.central._base import Drawn, Mechanism, check_length, length_assumptions, lost_by_misra_gries, positive
+from discreet.central._base import Approximate, Drawn, lost_by_misra_gries, positive
 from discreet.errors import IncompatibleSummaryError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
@@ -17,7 +17,7 @@ from discreet.summaries import MisraGries, Summary, UserMisraGries
 
 
 @dataclass(frozen=True)
-class GaussianSparseHistogram(Mechanism):
+class GaussianSparseHistogram(Approximate):
     """A noise of its own on every counter of a merged or user-level sketch, and a cut.
 
     Unit: one event of one of the merged streams; or, for a user-level sketch, one user of at most m items (`User(m)`)
@@ -41,10 +41,6 @@ class GaussianSparseHistogram(Mechanism):
     unit: Unit = field(default_factory=Event)
     stream_length: int | None = None
 
-    def __post_init__(self) -> None:
-        self._check_spending("capacity")
-        check_length(self.stream_length)
-
     @cached_property
     def _calibrated(self) -> tuple[float, int]:
         return gshm_calibration(*self.spends, self.capacity)
@@ -66,7 +62,7 @@ class GaussianSparseHistogram(Mechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:
         users = ("every user is one list, in one of the sketches if several were merged",)
-        return (users if isinstance(self.unit, User) else ()) + length_assumptions(self.stream_length)
+        return (users if isinstance(self.unit, User) else ()) + super().assumptions
 
     def check(self, summary: Any) -> None:
         super().check(summary)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-_FAMILY = 126
+_FAMILY = 127
 Bits = npt.NDArray[np.int64]
 
 
@@ -52,6 +52,9 @@ class InnerProductCounter:
         ledger: The account that pays. The budget is charged durably when the counter is made; it covers every look and
             every release.
         charge_id: Names the charge; a new id by default. It pays for one counter.
+
+    Attributes:
+        epsilon: What all that is kept tells about one input.
     """
 
     name = "pan-private inner-product counter"
@@ -67,12 +70,12 @@ class InnerProductCounter:
         charge_id: str | None = None,
     ) -> None:
         check_payer(ledger, charge_id, source)
-        self._length = whole_number("length", length, 1, 2**20)
-        self._epsilon = as_budget(budget).pure(self.name)
-        self.response = Response.of("tight", Fraction(self._epsilon))
-        self._confidence = probability("confidence", confidence)
+        self.length = whole_number("length", length, 1, 2**20)
+        self.epsilon = as_budget(budget).pure(self.name)
+        self.response = Response.of("tight", Fraction(self.epsilon))
+        self.confidence = probability("confidence", confidence)
         self._source, self._seeded = source, source is not None and source.seeded
-        self._ones, self._votes = np.zeros(self._length, np.int64), np.zeros(self._length, np.int64)
+        self._ones, self._votes = np.zeros(self.length, np.int64), np.zeros(self.length, np.int64)
         self._vector: Bits | None = None
         self._count = self._vectors = 0
         self._lock = threading.Lock()
@@ -80,7 +83,7 @@ class InnerProductCounter:
 
     @property
     def _bill(self) -> Bill:
-        return Bill(Budget(self._epsilon), self.name, Replace())
+        return Bill(Budget(self.epsilon), self.name, Replace())
 
     def vote(self, positions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
         """One vote of 0 or 1 for one position from each participant; before the first vectors."""
@@ -88,8 +91,8 @@ class InnerProductCounter:
         try:
             if where.ndim != 1 or where.shape != cast.shape or where.dtype.kind not in "iu":
                 raise DataError("positions and bits must be arrays of one dimension and equal length")
-            if where.size and (where.min() < 0 or where.max() >= self._length):
-                raise DataError(f"positions must be from 0 to {self._length - 1}")
+            if where.size and (where.min() < 0 or where.max() >= self.length):
+                raise DataError(f"positions must be from 0 to {self.length - 1}")
             self.answer(cast)
             with self._lock:
                 if self._vector is not None:
@@ -106,8 +109,8 @@ class InnerProductCounter:
         rows = _bits_of(vectors)
         products = np.zeros(len(rows) if rows.ndim else 0, np.int64)
         try:
-            if rows.ndim != 2 or rows.shape[1] != self._length:
-                raise DataError(f"vectors must be an array with {self._length} columns, a row for each participant")
+            if rows.ndim != 2 or rows.shape[1] != self.length:
+                raise DataError(f"vectors must be an array with {self.length} columns, a row for each participant")
             with self._lock:
                 if self._vector is None:
                     self._vector = self._majority()
@@ -129,7 +132,7 @@ class InnerProductCounter:
         """How many vectors have inner product 1 with `vector`; it costs nothing beyond the state."""
         from scipy.special import betaincinv
 
-        n, ones, beta = self._vectors, self._count, 1 - self._confidence
+        n, ones, beta = self._vectors, self._count, 1 - self.confidence
         p0, gap = self.response.unseen / ONE, (self.response.seen - self.response.unseen) / ONE
         low = float(betaincinv(ones, n - ones + 1, beta / 2)) if ones > 0 else 0.0
         high = float(betaincinv(ones + 1, n - ones, 1 - beta / 2)) if ones < n else 1.0
@@ -141,27 +144,12 @@ class InnerProductCounter:
     @property
     def options(self) -> dict[str, Any]:
         """What it was made with besides the length and the source."""
-        return {"budget": Budget(self._epsilon), "confidence": self._confidence}
+        return {"budget": Budget(self.epsilon), "confidence": self.confidence}
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Its own parameters."""
-        return {"length": self._length}
-
-    @property
-    def length(self) -> int:
-        """Of the vectors."""
-        return self._length
-
-    @property
-    def confidence(self) -> float:
-        """Of the interval of a release."""
-        return self._confidence
-
-    @property
-    def epsilon(self) -> float:
-        """What all that is kept tells about one input."""
-        return self._epsilon
+        return {"length": self.length}
 
     @property
     def answers(self) -> tuple[list[int], list[int], int]:
@@ -176,7 +164,7 @@ class InnerProductCounter:
         """Of the state at every moment and of the release."""
         return Guarantee(
             unit=Replace(),
-            epsilon=self._epsilon,
+            epsilon=self.epsilon,
             delta=0.0,
             mechanism=self.name,
             reference="[PAN] section 7",
@@ -193,9 +181,9 @@ class InnerProductCounter:
         """The whole state, which may be shown to anyone at any time."""
         with self._lock:
             state = {
-                "length": self._length,
-                "epsilon": self._epsilon,
-                "confidence": self._confidence,
+                "length": self.length,
+                "epsilon": self.epsilon,
+                "confidence": self.confidence,
                 "ones": self._ones.tolist(),
                 "votes": self._votes.tolist(),
                 "vector": None if self._vector is None else self._vector.tolist(),
@@ -224,7 +212,7 @@ class InnerProductCounter:
             counter._vectors = whole_number("vectors", state["vectors"], 0)
             counter._count = whole_number("count", state["count"], 0, counter._vectors)
             counter._seeded = bool(state["seeded"])
-            if any(array.shape != (counter._length,) for array in arrays):
+            if any(array.shape != (counter.length,) for array in arrays):
                 raise ParameterError("arrays of the wrong length")
             if (counter._ones < 0).any() or (counter._ones > counter._votes).any():
                 raise ParameterError("more ones than votes")
@@ -235,7 +223,7 @@ class InnerProductCounter:
         return counter
 
     def __repr__(self) -> str:
-        return f"InnerProductCounter(length={self._length}, epsilon={self._epsilon:g}) [pan-private]"
+        return f"InnerProductCounter(length={self.length}, epsilon={self.epsilon:g}) [pan-private]"
 
     def _majority(self) -> Bits:
         bits: Bits = (2 * self._ones > self._votes).astype(np.int64)

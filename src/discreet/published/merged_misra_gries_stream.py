@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -88,6 +88,40 @@ class CounterShape(Shape):
         return blocks
 
 
+class MergedMisraGriesStreamAggregator(StreamAggregator):
+    """Receives packets as that of a `Stream` does; `heavy_hitters` needs no list of items."""
+
+    protocol: MergedMisraGriesStream
+
+    def heavy_hitters(self, share: float, time: int | None = None, *, confidence: float = 0.95) -> HeavyItems:
+        """The items that make up at least this share of the steps told about, of those that a block told of.
+
+        How many steps had an item nobody says, so the share is one of all steps in the window that ends with step
+        `time`, or since the beginning. `complete` is False if an item that is not listed may have as much: what it
+        lacks was below cuts, lost by all counters, or in steps without a block, whose samples name no items.
+        """
+        share = probability("share", share)
+        since, time = self._span(time)
+        told, unsure, sent = 0, 0, [np.zeros(0, np.int64)]
+        for voice in self._voices.values():
+            blocks, spans = self._parts(voice, since, time)
+            told += voice.spans.count(since, time)
+            unsure += self._unsure(voice, spans)
+            sent += [voice.blocks[block].blocks[block][0] for block in blocks]
+        words = np.unique(np.concatenate(sent)).astype(np.uint64)
+        # Of all items alike as much may be missing: the last is asked for to know it where nobody sent any.
+        counts = self._counts(0, np.append(words, np.uint64(0)), since, time)
+        most = counts.bounds(confidence)[1]
+        # Nobody asked for the samples of an item that nobody sent: it may have had all of their steps.
+        most[-1] += (unsure if self.protocol.samples else 0) - counts.values[-1]
+        threshold = share * told
+        order = np.argsort(-counts.values[:-1], kind="stable")
+        order = order[counts.values[order] >= max(threshold, 1)]
+        chosen = replace(counts, values=counts.values[order], variances=counts.variances[order])
+        complete = bool((np.delete(most, order) < threshold).all())
+        return HeavyItems(self.protocol.universe.items(words[order]), chosen, threshold, complete)
+
+
 @known
 @dataclass(frozen=True)
 class MergedMisraGriesStream(BlockStream):
@@ -128,6 +162,7 @@ class MergedMisraGriesStream(BlockStream):
     unbiased: ClassVar[bool] = False
     needs_bounded: ClassVar[bool] = True
     names_items: ClassVar[bool] = True
+    _listener: ClassVar[type[Any]] = MergedMisraGriesStreamAggregator
 
     def _check_blocks(self) -> None:
         whole_number("capacity", self.capacity, 1, MAX_CELLS)
@@ -205,48 +240,8 @@ class MergedMisraGriesStream(BlockStream):
         lost = 0.0 if self._is_exact(level) else (self.epoch_steps << level) / (self.counters(level) + 1)
         return lost + cut, added_by_the_cut(self.shape.scale(block), cut)
 
-    # ---- the aggregator --------------------------------------------------------------------------------------------
-
-    @property
-    def _listener(self) -> type[MergedMisraGriesStreamAggregator]:
-        return MergedMisraGriesStreamAggregator
-
     if TYPE_CHECKING:
 
         def aggregator(self, expected: Iterable[int] = ()) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
 
         def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
-
-
-class MergedMisraGriesStreamAggregator(StreamAggregator):
-    """Receives packets as that of a `Stream` does; `heavy_hitters` needs no list of items."""
-
-    protocol: MergedMisraGriesStream
-
-    def heavy_hitters(self, share: float, time: int | None = None, *, confidence: float = 0.95) -> HeavyItems:
-        """The items that make up at least this share of the steps told about, of those that a block told of.
-
-        How many steps had an item nobody says, so the share is one of all steps in the window that ends with step
-        `time`, or since the beginning. `complete` is False if an item that is not listed may have as much: what it
-        lacks was below cuts, lost by all counters, or in steps without a block, whose samples name no items.
-        """
-        share = probability("share", share)
-        since, time = self._span(time)
-        told, unsure, sent = 0, 0, [np.zeros(0, np.int64)]
-        for voice in self._voices.values():
-            blocks, spans = self._parts(voice, since, time)
-            told += voice.spans.count(since, time)
-            unsure += self._unsure(voice, spans)
-            sent += [voice.blocks[block].blocks[block][0] for block in blocks]
-        words = np.unique(np.concatenate(sent)).astype(np.uint64)
-        # Of all items alike as much may be missing: the last is asked for to know it where nobody sent any.
-        counts = self._counts(0, np.append(words, np.uint64(0)), since, time)
-        most = counts.bounds(confidence)[1]
-        # Nobody asked for the samples of an item that nobody sent: it may have had all of their steps.
-        most[-1] += (unsure if self.protocol.samples else 0) - counts.values[-1]
-        threshold = share * told
-        order = np.argsort(-counts.values[:-1], kind="stable")
-        order = order[counts.values[order] >= max(threshold, 1)]
-        chosen = replace(counts, values=counts.values[order], variances=counts.variances[order])
-        complete = bool((np.delete(most, order) < threshold).all())
-        return HeavyItems(self.protocol.universe.items(words[order]), chosen, threshold, complete)

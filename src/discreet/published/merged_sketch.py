@@ -9,7 +9,7 @@ import numpy as np
 from discreet.events.universe import Words
 from discreet.multiparty._base import USUAL_MAX_ITEMS, known
 from discreet.multiparty.estimates import Numbers, most_of
-from discreet.multiparty.party_sketches import WholeSketches, estimates, laplace_variance
+from discreet.multiparty.party_sketches import WholeSketches, check_rows, estimates, laplace_variance
 from discreet.multiparty.wire import MAX_CELLS, Heard
 from discreet.privacy.checks import whole_number
 
@@ -37,6 +37,7 @@ class MergedSketch(WholeSketches):
 
     def _check(self) -> None:
         whole_number("max_items", self.max_items, 1, 2**40)
+        check_rows(self.rows)  # before the scale is made of them
         self._check_sketch(whole_number("columns", self.columns, 1, MAX_CELLS), self.scale)
 
     def width(self, items: int) -> int:

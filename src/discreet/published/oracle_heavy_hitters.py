@@ -14,16 +14,10 @@ import numpy as np
 
 from discreet.central._base import (
     Drawn,
-    Mechanism,
-    check_length,
-    check_length_share,
-    items_of,
-    length_assumptions,
-    require_event_or_user,
-    split_with_length,
+    RestsOnLength,
 )
 from discreet.central.sketch_heavy_hitters import DeltaParts, cells_sigma, unreached
-from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.checks import whole_number
@@ -36,7 +30,7 @@ _MOST = 2**60
 
 
 @dataclass(frozen=True)
-class OracleHeavyHitters(Mechanism):
+class OracleHeavyHitters(RestsOnLength):
     """The tracked items of any frequency oracle whose estimates stay above a cut when every cell has noise.
 
     Unit: one event, or up to m events of a user (`User(m)`).
@@ -77,19 +71,13 @@ class OracleHeavyHitters(Mechanism):
     length_share: float = field(default=0.05, kw_only=True)
 
     def __post_init__(self) -> None:
-        _ = self.spends
         whole_number("k", self.k)
         object.__setattr__(self, "tracked", 4 * self.k if self.tracked is None else self.tracked)
         if whole_number("tracked", self.tracked) <= self.k:
             raise ParameterError(f"tracked must be greater than k = {self.k}, not {self.tracked}")
-        require_event_or_user(self.unit, self.name)
+        super().__post_init__()
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
-        if self.stream_length is None:
-            raise ParameterError("stream_length must be a public whole number or 'noisy', not None")
-        if self.stream_length != "noisy":
-            object.__setattr__(self, "stream_length", check_length(self.stream_length))
-        check_length_share(self.length_share)
         if not callable(self.oracle):
             raise ParameterError("oracle must be a class, or a function without arguments, that makes an empty oracle")
         _ = self.statement
@@ -122,16 +110,11 @@ class OracleHeavyHitters(Mechanism):
         """Where delta goes; the oracle may err more than it says in each of two neighbours."""
         return DeltaParts.of(*self.spends, self.noise, self.stream_length == "noisy", streams=2)
 
-    @property
-    def _epsilons(self) -> tuple[Fraction, Fraction]:
-        """What the cells and the length spend; they sum to epsilon exactly."""
-        return split_with_length(self.spends[0], self.stream_length, self.length_share)
-
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the Laplace noise, m c h/epsilon exactly, or the sigma of the Gaussian one."""
         told, epsilon = self.statement, self._epsilons[0]
-        height = items_of(self.unit) * told.height
+        height = self.most_events * told.height
         if self.noise == "laplace":
             return told.changes * height / epsilon
         return Fraction(cells_sigma(float(epsilon), self.deltas.gaussian, told.changes, height))
@@ -144,7 +127,7 @@ class OracleHeavyHitters(Mechanism):
 
     def errors(self, length: int) -> tuple[int, int]:
         """(b, a) that the oracle states for a stream of this many events and the items of two neighbours."""
-        items = length + (items_of(self.unit) if self.stream_length == "noisy" else 0)
+        items = length + (self.most_events if self.stream_length == "noisy" else 0)
         given = guarded(self._empty, "error", length, items, self.deltas.hashing)
         if not isinstance(given, tuple) or len(given) != 2:
             raise ParameterError("error of an oracle returns two whole numbers: below, above")
@@ -179,27 +162,22 @@ class OracleHeavyHitters(Mechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:
         told = self.statement
-        public = self.stream_length if isinstance(self.stream_length, int) else None
-        spent = f"{self.length_share:g} of epsilon is spent on the length of the stream"
         return (
             f"one event changes at most {told.changes} cells of the oracle by at most {told.height} each",
             "the oracle's estimates are computed from its cells alone, and move by at most "
             f"{told.gain} times the largest change of a cell",
             "the oracle errs by no more than it states, over a seed that was drawn independently of the stream",
-            *length_assumptions(public),
-            *((spent,) if public is None else ()),
+            *super().assumptions,
         )
 
     def check(self, summary: Any) -> None:
         super().check(summary)
         if summary.statement != self.statement:
             raise ParameterError("the mechanism was made for an oracle with other sensitivities or another shape")
-        if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
 
     def noisy_length(self, total: int, source: RandomSource) -> int:
         """A private number that is at least the length, except with its part of delta."""
-        noise = Noise("laplace", items_of(self.unit) / self._epsilons[1])
+        noise = Noise("laplace", self.most_events / self._epsilons[1])
         above = unreached(noise, 1, self.deltas.length) - 1
         return max(0, total + noise.draw(source) + above)
 

@@ -1,17 +1,73 @@
-"""Private Misra-Gries as Lebeda and Tetek publish it."""
+"""Private Misra-Gries as Lebeda and Tetek publish it; `SharedNoise` is what both releases of Algorithm 2 share."""
 
 from __future__ import annotations
 
+import abc
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from discreet.central._base import items_of
+from discreet.central._base import Approximate, Drawn, lost_by_misra_gries
+from discreet.errors import ParameterError
+from discreet.noise import RandomSource
+from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.offset_cut import offset_threshold
-from discreet.privacy.calibration.safety import safe_ceil
 from discreet.privacy.checks import positive_number, probability
-from discreet.published._shared_noise import SharedNoise
+from discreet.privacy.rounding import safe_ceil
+from discreet.releases.error_model import ErrorModel, Noise
+from discreet.summaries import MisraGries, RawCounts, Summary
+
+
+@dataclass(frozen=True)
+class SharedNoise(Approximate):
+    """Publish c_x + Z_0 + Z_x where it is at least the threshold."""
+
+    accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
+    calibrations: ClassVar[tuple[str, ...]]
+
+    budget: Budget
+    capacity: int
+    unit: Unit = field(default_factory=Event)
+    calibration: str = "exact"
+    stream_length: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.calibration not in self.calibrations:
+            *others, last = (repr(name) for name in self.calibrations)
+            raise ParameterError(f"calibration must be {', '.join(others)} or {last}, not {self.calibration!r}")
+        if self.threshold < self._exact_threshold():
+            raise ParameterError(
+                f"the paper's threshold is too small for integer noise at {self.budget}: use calibration='exact'"
+            )
+
+    @abc.abstractmethod
+    def _exact_threshold(self) -> int:
+        """The smallest threshold that is private; the papers' are used only where they are not below it."""
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """The scale of the discrete Laplace noises: m/epsilon, exactly."""
+        return self.most_events / Fraction(self.spends[0])
+
+    @cached_property
+    def error_model(self) -> ErrorModel:
+        return ErrorModel(
+            Noise("laplace", self.scale, self.capacity),
+            shared=Noise("laplace", self.scale),
+            summary_below=lost_by_misra_gries(self.stream_length, self.capacity),
+        )
+
+    def _counts(self, summary: MisraGries) -> RawCounts:
+        """The counters that get noise."""
+        return summary.not_private_counts()
+
+    def draw(self, summary: MisraGries, source: RandomSource) -> Drawn:
+        raw = self._counts(summary)
+        noisy = raw.counts + source.discrete_laplace(self.scale) + source.discrete_laplace(self.scale, len(raw))
+        return Drawn(raw, noisy, noisy >= self.threshold)
 
 
 @dataclass(frozen=True)
@@ -37,14 +93,14 @@ class PrivateMisraGries(SharedNoise):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper", "paper-geometric")
 
     def _exact_threshold(self) -> int:
-        return pmg_threshold(*self.spends, max_items=items_of(self.unit))
+        return pmg_threshold(*self.spends, max_items=self.most_events)
 
     @cached_property
     def threshold(self) -> int:
         if self.calibration == "exact":
             return self._exact_threshold()
         epsilon, delta = self.spends
-        m = items_of(self.unit)
+        m = self.most_events
         printed = pmg_paper_threshold if self.calibration == "paper" else pmg_geometric_threshold
         return printed(epsilon, delta) if m == 1 else printed(epsilon / m, delta / (m * math.exp(epsilon)))
 

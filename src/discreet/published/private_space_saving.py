@@ -19,28 +19,23 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.central._base import (
     Drawn,
-    Mechanism,
-    check_length,
-    check_length_share,
-    items_of,
-    length_assumptions,
+    RestsOnLength,
     per_event,
-    split_with_length,
 )
-from discreet.errors import IncompatibleSummaryError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.offset_cut import group_factor
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_tail, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import SpaceSaving, Summary
 
@@ -48,7 +43,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PrivateSpaceSaving(Mechanism):
+class PrivateSpaceSaving(RestsOnLength):
     """One noise on every counter and a cut above what the smallest counter can be.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
@@ -80,36 +75,26 @@ class PrivateSpaceSaving(Mechanism):
     heavier_than: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._check_spending("capacity")
+        super().__post_init__()
         if self.heavier_than is not None:
             whole_number("heavier_than", self.heavier_than)
             if self.stream_length == "noisy":
                 raise ParameterError("heavier_than is for a public length: give stream_length")
-        if self.stream_length is None:
-            raise ParameterError(f"{self.name} needs stream_length: a public whole number, or 'noisy'")
-        if self.stream_length != "noisy":
-            object.__setattr__(self, "stream_length", check_length(self.stream_length))
-        check_length_share(self.length_share)
         if self.calibration not in ("exact", "paper"):
             raise ParameterError(f"calibration must be 'exact' or 'paper', not {self.calibration!r}")
         if self.calibration == "paper" and self.stream_length == "noisy":
             raise ParameterError("the paper's threshold is for a public length: use calibration='exact'")
 
-    @property
-    def _epsilons(self) -> tuple[Fraction, Fraction]:
-        """What the counters and the length spend; they sum to epsilon exactly."""
-        return split_with_length(self.spends[0], self.stream_length, self.length_share)
-
     @cached_property
     def scale(self) -> Fraction:
         """The scale of the noise on the counters, exactly."""
-        return items_of(self.unit) / self._epsilons[0]
+        return self.most_events / self._epsilons[0]
 
     @cached_property
     def threshold(self) -> int:
         """The cut; relative to the published offset when the length is noisy."""
         epsilon, delta = self.spends
-        m, k = items_of(self.unit), self.capacity
+        m, k = self.most_events, self.capacity
         if self.stream_length == "noisy":
             counters, length = (float(part) for part in self._epsilons)
             return 1 + space_saving_noisy_threshold(counters, delta, length, k, max_items=m)
@@ -131,27 +116,12 @@ class PrivateSpaceSaving(Mechanism):
             # n/k <= offset + 1 + |Z_n|/k
             length = Noise("laplace", self._length_scale, step=Fraction(1, self.capacity))
             return ErrorModel(noise, offset_noise=length, summary_above=1.0)
-        assert self._public_length is not None
-        return ErrorModel(noise, summary_above=float(self._public_length // self.capacity))
+        assert isinstance(self.stream_length, int)
+        return ErrorModel(noise, summary_above=float(self.stream_length // self.capacity))
 
     @property
     def _length_scale(self) -> Fraction:
-        return items_of(self.unit) / self._epsilons[1]
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        if self.stream_length == "noisy":
-            return (f"{self.length_share:g} of epsilon is spent on the length of the stream",)
-        return length_assumptions(self._public_length)
-
-    @property
-    def _public_length(self) -> int | None:
-        return self.stream_length if isinstance(self.stream_length, int) else None
-
-    def check(self, summary: Any) -> None:
-        super().check(summary)
-        if isinstance(self.stream_length, int) and summary.total > self.stream_length:
-            raise IncompatibleSummaryError("the stream is longer than stream_length; use a larger public number")
+        return self.most_events / self._epsilons[1]
 
     def draw(self, summary: SpaceSaving, source: RandomSource) -> Drawn:
         raw, offset = summary.not_private_counts(), None

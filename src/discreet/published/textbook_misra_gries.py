@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from discreet.central._base import items_of, per_event, positive
-from discreet.privacy.calibration.safety import safe_ceil
+from discreet.central._base import per_event, positive
 from discreet.privacy.calibration.tails import any_of_log_delta, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
-from discreet.published._shared_noise import SharedNoise
+from discreet.privacy.rounding import safe_ceil
+from discreet.published.private_misra_gries import SharedNoise
 from discreet.summaries import MisraGries, RawCounts
 
 
@@ -35,7 +35,7 @@ class TextbookMisraGries(SharedNoise):
     calibrations: ClassVar[tuple[str, ...]] = ("exact", "paper")
 
     def _per_event(self) -> tuple[float, float]:
-        return per_event(*self.spends, items_of(self.unit))
+        return per_event(*self.spends, self.most_events)
 
     def _exact_threshold(self) -> int:
         return textbook_threshold(*self._per_event(), self.capacity)

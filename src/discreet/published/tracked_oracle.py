@@ -14,8 +14,7 @@ from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.events.values import item_order, items_array
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import MAX_CAPACITY, RawCounts, Summary
-from discreet.summaries.exact_counts import ExactCounts
+from discreet.summaries.counters import MAX_CAPACITY, ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from discreet.questions.distinct import Distinct
     from discreet.questions.histogram import Histogram
     from discreet.questions.of_summary import release
-    from discreet.questions.plan_of_people import plan_people
-    from discreet.questions.plan_of_questions import plan_questions
-    from discreet.questions.plan_of_rows import plan
+    from discreet.questions.plans import plan, plan_people, plan_questions
     from discreet.questions.quantiles import Quantiles
     from discreet.questions.question import Question as Question
     from discreet.questions.sums import Mean, Sum, Variance
@@ -31,9 +29,9 @@ _WHERE = {
     **dict.fromkeys(["Mean", "Sum", "Variance"], "questions.sums"),
     "Quantiles": "questions.quantiles",
     "Top": "questions.top",
-    "plan": "questions.plan_of_rows",
-    "plan_people": "questions.plan_of_people",
-    "plan_questions": "questions.plan_of_questions",
+    "plan": "questions.plans",
+    "plan_people": "questions.plans",
+    "plan_questions": "questions.plans",
     "release": "questions.of_summary",
 }
 

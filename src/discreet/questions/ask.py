@@ -4,50 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import ParameterError
 from discreet.questions.words import words_of
 
 if TYPE_CHECKING:
-    from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Account
     from discreet.questions.question import Question
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def in_new_words(kind: type[Question], given: Mapping[str, Any], tell: Callable[[str, str], None]) -> dict[str, Any]:
-    """The words of a question, where some may be spelled as in the version before; `tell` hears of (old, new)."""
-    new = {old: each.name for each in words_of(kind) for old in each.old}
-    words: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in new:
-            tell(name, new[name])
-            if given.get(new[name]) is not None:
-                raise ParameterError(f"{name} is the old spelling of {new[name]}: give one of them")
-        words[new.get(name, name)] = value
-    return words
+def asked_of(kind: type[Question], data: Any, budget: Budget, words: dict[str, Any]) -> Any:
+    """What a function in Python does: make the question, and answer it.
 
-
-def asked_of(
-    kind: type[Question],
-    words: Mapping[str, Any],
-    data: Any,
-    budget: Budget,
-    ledger: Account | None,
-    charge_id: str | None,
-    request: str | None,
-    source: RandomSource | None,
-) -> Any:
-    """What a function in Python does: make the question, and answer it."""
+    Some words may be spelled as in the version before; those of `Payer` say who pays.
+    """
     from discreet.questions.answer import answer
     from discreet.releases.payment import Payer
 
-    payer = Payer(ledger, charge_id, source, request=request)
-    return answer(kind(**in_new_words(kind, words, _warn)), data, budget, payer)
+    ledger, charge_id, request, source = (words.pop(name, None) for name in _PAYING)
+    new = {old: each.name for each in words_of(kind) for old in each.old}
+    for name in [name for name in words if name in new]:
+        _warn(name, new[name])
+        if words.get(new[name]) is not None:
+            raise ParameterError(f"{name} is the old spelling of {new[name]}: give one of them")
+        words[new[name]] = words.pop(name)
+    return answer(kind(**words), data, budget, Payer(ledger, charge_id, source, request=request))
 
 
 def by_place(
@@ -84,17 +69,27 @@ def current(old: str, new: str, value: Any) -> Any:
 def _warn(old: str, new: str) -> None:
     from warnings import warn
 
-    warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=5)
+    warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=4)
 
 
 _PAYING = {
-    "ledger": "Account that pays: `Ledger(path).account(name)`. It is charged before noise is drawn.",
-    "charge_id": "Name of the charge; repeating it returns what is stored under it and charges nothing.",
-    "request": "What else the charge id stands for, in public words: the name of the file, the day.",
-    "source": "For tests and audits only. An answer from a seeded source is NOT private and says so.",
+    "ledger": (
+        "Account | None",
+        "Account that pays: `Ledger(path).account(name)`. It is charged before noise is drawn.",
+    ),
+    "charge_id": (
+        "str | None",
+        "Name of the charge; repeating it returns what is stored under it and charges nothing.",
+    ),
+    "request": (
+        "str | None",
+        "What else the charge id stands for, in public words: the name of the file, the day.",
+    ),
+    "source": (
+        "RandomSource | None",
+        "For tests and audits only. An answer from a seeded source is NOT private and says so.",
+    ),
 }
-
-
 _PLACED, _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 _NONE = inspect.Parameter.empty
 
@@ -108,9 +103,10 @@ def function_of(kind: type[Question], first: Sequence[str] = ()) -> Callable[[F]
     def decorate(function: F) -> F:
         words = {each.name: each for each in words_of(kind)}
         types = {each.name: each.type for each in dataclasses.fields(kind)}
-        own = inspect.signature(function)
         placed = [
-            inspect.Parameter(name, _PLACED, default=words[name].default if name in words and name != "k" else _NONE)
+            inspect.Parameter(
+                name, _PLACED, default=words[name].default if name in words and name != "k" else inspect.Parameter.empty
+            )
             for name in ("data", *first)
         ]
         named = [
@@ -118,13 +114,15 @@ def function_of(kind: type[Question], first: Sequence[str] = ()) -> Callable[[F]
             for each in words.values()
             if each.name not in first
         ]
-        paying = [own.parameters[name] for name in _PAYING]
-        function.__signature__ = own.replace(parameters=[*placed, *named, *paying])  # type: ignore[attr-defined]
+        paying = [inspect.Parameter(name, _NAMED, default=None, annotation=type) for name, (type, _) in _PAYING.items()]
+        returns = function.__annotations__["return"]
+        signature = inspect.Signature([*placed, *named, *paying], return_annotation=returns)
+        function.__signature__ = signature  # type: ignore[attr-defined]
         told = {
             "data": "A table or column of Arrow, pandas, polars, DuckDB, NumPy or Spark, a dict of columns, or a list.",
             **{name: words[name].help if name in words else "What the answer may spend." for name in first},
             **{name: each.help for name, each in words.items() if name not in first},
-            **_PAYING,
+            **{name: help for name, (_, help) in _PAYING.items()},
         }
         arguments = "".join(f"        {name}: {help}\n" for name, help in told.items())
         function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    Args:\n{arguments}"

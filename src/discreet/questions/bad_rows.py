@@ -14,16 +14,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import TooManyBadRowsError, WordError
+from discreet.noise import system_source
 from discreet.privacy.budget import Budget
-from discreet.privacy.unit import Event, User
-from discreet.questions.question import Question, with_guarantee
-from discreet.releases.payment import Bill, Payer, pay_and_draw
+from discreet.privacy.guarantee import Event, User
+from discreet.releases.payment import Bill, Payer, changed, pay_and_draw
 
 if TYPE_CHECKING:
     from discreet.central.bad_share import BadShare
-    from discreet.questions.data import Data
-    from discreet.questions.question import Way
-    from discreet.questions.report import Report
+    from discreet.noise import RandomSource
+    from discreet.questions.answer import Data
+    from discreet.questions.question import Question, Way
 
 SHARE = 0.05
 """Of the budget of a question, for its test."""
@@ -41,10 +41,8 @@ class BadRows:
     rest: Budget
 
     @classmethod
-    def of(cls, question: Question | Report, data: Data, budget: Budget) -> BadRows | None:
-        """None where nobody asked for one; a report has none."""
-        if not isinstance(question, Question) or question.max_bad is None:
-            return None
+    def of(cls, question: Question, data: Data, budget: Budget) -> BadRows:
+        """The test that a question with `max_bad` asks for."""
         if not data.counts_bad_rows:
             raise WordError(
                 "{max_bad} is for files, whose rows may be damaged; columns of tables have a type, and rows of a "
@@ -52,7 +50,6 @@ class BadRows:
             )
         from discreet.central.bad_share import BadShare
 
-        data.read_anew()
         part, rest = budget.split(SHARE)
         # Where lists come one a person, a row is a person, and is counted as a row.
         unit = Event() if question.user is None else User()
@@ -65,12 +62,13 @@ class BadRows:
             TooManyBadRowsError: It refuses.
         """
         bill = Bill(self.test.budget, self.test.name, way.unit, None, way.hides, terms, self.test.cost, period)
-        statistic = self.test.statistic(*data.bad_and_good(people=isinstance(self.test.unit, User)))
+        (rows,) = data.read_rows  # a row that is read twice would count twice
+        statistic = self.test.statistic(*rows.bad_and_good(isinstance(self.test.unit, User)))
         refused, _ = pay_and_draw(
             payer.account,
             _named(payer),
             bill,
-            lambda: self.test.draw(statistic, payer.drawn_from),
+            lambda: self.test.draw(statistic, payer.source or system_source()),
             to_payload=lambda outcome: json.dumps({"release": "test of bad rows", "refused": outcome}).encode(),
             from_payload=lambda payload: bool(json.loads(payload)["refused"]),
         )
@@ -96,13 +94,17 @@ class BadRows:
             "the columns and the range, and ask under another charge id"
         )
 
-    def told(self, answer: Any, budget: Budget) -> Any:
-        """An answer that says what both cost together, and that there was a test."""
-        promised = answer.guarantee
-        told = f"a private test of bad rows came first, for {100 * SHARE:g}% of the budget"
-        spent = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-        promised = dataclasses.replace(promised, **spent, assumptions=(*promised.assumptions, told))
-        return with_guarantee(answer, promised)
+    def told_by(self, way: Way, budget: Budget) -> Way:
+        """The way to an answer that says what both cost together, and that there was a test."""
+
+        def drawn(found: Any, source: RandomSource) -> Any:
+            answer = way.draw(found, source)
+            told = f"a private test of bad rows came first, for {100 * SHARE:g}% of the budget"
+            assumed = (*answer.guarantee.assumptions, told)
+            spent = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+            return changed(answer, guarantee=dataclasses.replace(answer.guarantee, **spent, assumptions=assumed))
+
+        return dataclasses.replace(way, draw=drawn)
 
 
 def _named(payer: Payer) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet import central
 from discreet.central import Mechanism
-from discreet.central.preparation import (
+from discreet.central._base import (
     Prepared,
     choose_capacity,
     counters_cost_no_noise,
@@ -85,26 +85,59 @@ def prepare(
 ) -> Prepared:
     """Check all arguments of a release, choose the mechanism and calibrate. Whatever can be refused is refused here.
 
-    Of the summary only what is public is read: its class and its size.
+    Of the summary only what is public is read: its class, its size, and whether it was merged.
     """
     made = mechanism if isinstance(mechanism, Mechanism) else None
     if unit is None:
         unit = Event() if made is None else made.unit
     if not isinstance(unit, Unit):
         raise ParameterError(f"unit must be one of discreet's units, such as dc.Event(), not {type(unit).__name__}")
+    lists = parts_per_user
     if made is not None:
         _check_made(made, budget, unit)
+        lists = getattr(made, "parts_per_user", None)
+        for name, given in (("stream_length", stream_length), ("parts_per_user", parts_per_user)):
+            if given is not None:
+                raise ParameterError(f"{name} cannot be combined with a ready-made mechanism; give it to the mechanism")
     rest, total_noise = budget, None
     if total_share is not None:
-        lists = parts_per_user if made is None else getattr(made, "parts_per_user", None)
         rest, total_noise = split_off_total(budget, total_share, unit, lists or 1)
-    chosen, because = choose(summary, rest, mechanism, unit, stream_length, parts_per_user)
-    prepared = Prepared(
-        chosen, budget, because, total_share, total_noise, None if chosen is made else stream_length,
-        bounded=getattr(chosen, "parts_per_user", None) == 1 and _bounds_people(summary),
-    )  # fmt: skip
+    parts = [summary] if isinstance(summary, Summary) else summary
+    if made is not None:
+        chosen, because = _for_budget(made, rest), _GIVEN
+    else:
+        if mechanism == "auto":
+            kind = _automatic(summary, unit)
+            because = _BECAUSE[kind.__name__]
+            if rest.delta == 0.0:
+                raise WordError(_NEEDS_DELTA)
+        else:
+            kind, because = mechanism_class(mechanism), _ASKED
+            if kind is central.Offset and isinstance(summary, ShardedMisraGries):
+                kind = central.ShardedOffset
+        if parts_per_user is not None and not issubclass(kind, central.UserSketch):
+            raise ParameterError(
+                f"{kind.name} counts rows or events, each in one part; leave parts_per_user out (it is for "
+                "UserMisraGries)"
+            )
+        if issubclass(kind.accepts[0], LinearSketch):
+            length = {} if stream_length is None else {"stream_length": stream_length}
+            chosen = kind.for_summary(summary, rest, unit=unit, **length)  # type: ignore[attr-defined]
+        else:
+            shards, capacity = getattr(summary, "shards", None), getattr(parts[0], "capacity", None)
+            options = {"sketches": len(parts), "parts_per_user": parts_per_user, "shards": shards}
+            chosen = make(kind, rest, unit, capacity, stream_length, **options)
+    # Users' sets are in it, and of anyone with more items a sample.
+    bounded = all(isinstance(part, UserMisraGries) and part.samples for part in parts)
+    bounded = bounded and getattr(chosen, "parts_per_user", None) == 1
+    prepared = Prepared(chosen, budget, because, total_share, total_noise, stream_length, bounded=bounded)
     chosen.check(summary)
     return prepared
+
+
+def _for_budget(made: Mechanism, budget: Budget) -> Mechanism:
+    """A mechanism that was made before; with `total_share` it gets what is left."""
+    return made if made.budget == budget else dataclasses.replace(made, budget=budget)  # type: ignore[type-var]
 
 
 def _check_made(made: Mechanism, budget: Budget, unit: Unit) -> None:
@@ -128,56 +161,6 @@ def mechanism_told(mechanism: str | Mechanism | type[Mechanism]) -> object:
     values = {each.name: getattr(mechanism, each.name) for each in dataclasses.fields(mechanism) if each.init}
     told = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
     return {"class": type(mechanism).__name__, **told}
-
-
-def _bounds_people(summary: Summary | Sequence[Summary]) -> bool:
-    """Whether users' sets are in it, and of anyone with more items a sample."""
-    parts = summary if isinstance(summary, (list, tuple)) else (summary,)
-    return all(isinstance(part, UserMisraGries) and part.samples for part in parts)
-
-
-def choose(
-    summary: Summary | Sequence[Summary],
-    budget: Budget,
-    mechanism: str | Mechanism | type[Mechanism],
-    unit: Unit,
-    stream_length: int | None,
-    parts_per_user: int | None = None,
-) -> tuple[Mechanism, str]:
-    """The mechanism to release a summary with, and why. Reads public facts of it: its class, capacity, was_merged."""
-    if isinstance(mechanism, Mechanism):
-        if stream_length is not None:
-            raise ParameterError(
-                "stream_length cannot be combined with a ready-made mechanism; give it to the mechanism"
-            )
-        if parts_per_user is not None:
-            raise ParameterError(
-                "parts_per_user cannot be combined with a ready-made mechanism; give it to the mechanism"
-            )
-        if mechanism.budget != budget:
-            # With `total_share` the mechanism gets what is left.
-            mechanism = dataclasses.replace(mechanism, budget=budget)  # type: ignore[type-var]
-        return mechanism, _GIVEN
-    if mechanism == "auto":
-        kind = _automatic(summary, unit)
-        because = _BECAUSE[kind.__name__]
-        if budget.delta == 0.0:
-            raise WordError(_NEEDS_DELTA)
-    else:
-        kind, because = mechanism_class(mechanism), _ASKED
-        if kind is central.Offset and isinstance(summary, ShardedMisraGries):
-            kind = central.ShardedOffset
-    if parts_per_user is not None and not issubclass(kind, central.UserSketch):
-        raise ParameterError(
-            f"{kind.name} counts rows or events, each in one part; leave parts_per_user out (it is for UserMisraGries)"
-        )
-    if issubclass(kind.accepts[0], LinearSketch):
-        length = {} if stream_length is None else {"stream_length": stream_length}
-        made: Mechanism = kind.for_summary(summary, budget, unit=unit, **length)  # type: ignore[attr-defined]
-        return made, because
-    parts = [summary] if isinstance(summary, Summary) else summary
-    options = {"sketches": len(parts), "parts_per_user": parts_per_user, "shards": getattr(summary, "shards", None)}
-    return make(kind, budget, unit, getattr(parts[0], "capacity", None), stream_length, **options), because
 
 
 def mechanism_class(mechanism: object) -> type[Mechanism]:
@@ -210,6 +193,15 @@ _BECAUSE = {
 """Why a mechanism was chosen that nobody asked for, by its class."""
 
 
+_OWN = {
+    ShardedMisraGries: "ShardedOffset",
+    ExactCounts: "Stability",
+    CountMin: "CountMinHeavyHitters",
+    CountSketch: "CountSketchHeavyHitters",
+}
+"""Summaries that one mechanism is for."""
+
+
 def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> type[Mechanism]:
     if not isinstance(summary, Summary):
         return central.Summed
@@ -222,14 +214,10 @@ def _automatic(summary: Summary | Sequence[Summary], unit: Unit) -> type[Mechani
         return central.UserSketch
     if isinstance(summary, MisraGries):
         return central.Merged if summary.was_merged else central.Offset
-    if isinstance(summary, ShardedMisraGries):
-        return central.ShardedOffset
-    if isinstance(summary, ExactCounts):
-        return central.Stability
-    if isinstance(summary, CountMin):
-        return central.CountMinHeavyHitters
-    if isinstance(summary, CountSketch):
-        return central.CountSketchHeavyHitters
+    for kind, name in _OWN.items():
+        if isinstance(summary, kind):
+            mechanism: type[Mechanism] = getattr(central, name)
+            return mechanism
     from discreet import published
 
     if isinstance(summary, SpaceSaving):
@@ -316,9 +304,7 @@ def prepare_rows(
     if total_share is not None:
         rest, total_noise = split_off_total(budget, total_share, unit, getattr(made, "parts_per_user", 1))
     if made is not None:
-        if made.budget != rest:
-            made = dataclasses.replace(made, budget=rest)  # type: ignore[type-var]
-        return Prepared(made, budget, _GIVEN, total_share, total_noise, bounded=sets)
+        return Prepared(_for_budget(made, rest), budget, _GIVEN, total_share, total_noise, bounded=sets)
     if mechanism == "auto" and budget.delta == 0.0:
         raise WordError(_NEEDS_DELTA)
     if capacity is None:

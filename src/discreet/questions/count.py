@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from discreet.privacy.unit import Event, User
+from discreet.privacy.guarantee import Event, User
 from discreet.questions.ask import asked_of, function_of
 from discreet.questions.question import Question, Way
 from discreet.questions.words import Refusal, column, share, word
 
 if TYPE_CHECKING:
-    from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +62,7 @@ class Count(Question):
 
 
 @function_of(Count, first=("budget",))
-def count(
-    data: Any,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Estimate:
+def count(data: Any, budget: Budget, **words: Any) -> Estimate:
     """How many rows a table has, or with `user` how many different people it has rows of.
 
         count(table, dc.Budget(1.0))                        # rows; hides one
@@ -81,5 +70,5 @@ def count(
 
     One row, or one person, changes the number by 1: the error is about 3/epsilon at 95 percent (`NoisyCount`).
     """
-    found: Estimate = asked_of(Count, words, data, budget, ledger, charge_id, request, source)
+    found: Estimate = asked_of(Count, data, budget, words)
     return found

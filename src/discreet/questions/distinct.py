@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import Event, User
+from discreet.privacy.guarantee import Event, User
 from discreet.questions.ask import asked_of, by_place, function_of
 from discreet.questions.question import Question, Way, of_lists
 from discreet.questions.words import Refusal, column, share, whole, word
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,7 @@ class Distinct(Question):
     def _in_groups(self, data: Data, budget: Budget) -> Way:
         """Values of a group are pairs of it and a value: a row has one of them, and of a person `max_items` count."""
         from discreet.central.row_moments import RowMoments
-        from discreet.questions.groups import Grouped, GroupFinder, published, way_of_moments
+        from discreet.questions.groups import Grouped, GroupFinder, counted_keys, published, way_of_moments
         from discreet.summaries.moments import GroupSums, ValueMoment
 
         if self.user is not None and self.user == self.column:
@@ -90,23 +89,15 @@ class Distinct(Question):
         made = mechanism(2 if self.people and listed is None else listed)
 
         def count() -> Any:
-            if not self.people:
-                from discreet.summaries import ExactCounts
-
-                summary = ExactCounts(max_key_bytes=rows.max_key_bytes)
-                rows.feed(summary)
-                return Grouped.of(rows, summary.not_private_counts().items), None, None
-            from discreet.engines.pairs import Pairs
-
-            pairs = rows.gathered(Pairs, apart="user")
-            return Grouped.of(rows, pairs.values()), pairs.people, pairs
+            keys, _, pairs = counted_keys(rows, self.people)
+            return Grouped.of(rows, keys), pairs
 
         def draw(found: Any, source: RandomSource) -> Any:
-            every, people, pairs = found
+            every, pairs = found
             there, counted = np.arange(len(every.groups)), every.numbers
             if find is not None:
                 assert self.max_items is not None
-                there = find(dataclasses.replace(every, numbers=every.numbers[pairs.items]), source, people)
+                there = find(dataclasses.replace(every, numbers=every.numbers[pairs.items]), source, pairs.people)
                 kept = np.isin(every.numbers, there)
                 counted = every.numbers[np.unique(pairs.first_of(kept, self.max_items)[1])]
             sums = np.bincount(counted, minlength=len(every.groups)).astype(np.int64)[there, None]
@@ -136,15 +127,7 @@ def _mechanism(budget: Budget, credited: bool, people: bool, max_items: int | No
 
 
 @function_of(Distinct, first=("budget",))
-def distinct(
-    data: Any,
-    *given: Any,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Estimate:
+def distinct(data: Any, *given: Any, **words: Any) -> Estimate:
     """How many different values a column has.
 
         distinct(table, budget, column="visitor", user="visitor")  # different people; hides one, with all of their rows
@@ -159,5 +142,5 @@ def distinct(
     budget, words = by_place("distinct", given, words, ("budget",), ("column", "budget", "user"))
     if words.get("column") is None:
         raise ParameterError("distinct needs column: the name of the column whose values to count")
-    found: Estimate = asked_of(Distinct, words, data, budget, ledger, charge_id, request, source)
+    found: Estimate = asked_of(Distinct, data, budget, words)
     return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.summaries.moments import GroupSums, ValueMoment
 
     Integers = npt.NDArray[np.int64]
@@ -34,57 +34,44 @@ def way_of_moments(
 ) -> Way:
     """How a count, a sum, a mean or a variance is answered, of rows or of people; `value` has the numbers."""
     data.refuse_strict(question)
-    way = _way_of_people if question.people else _way_of_rows
-    return way(question, data, budget, moment, value, of)
+    confidence: float = question.confidence  # type: ignore[attr-defined]
+    if question.grouped_by:
+        rows = data.rows(question, None, user=question.user, value=value, only_groups=True, **question.in_groups)
+    else:
+        rows = data.rows(question, value, user=question.user, numbers=True)
+    mechanism: Any
+    if question.people:
+        from discreet.central.person_moments import PersonMoments
 
+        mechanism = PersonMoments.of(budget, moment, _many(rows), confidence)
+    else:
+        from discreet.central.row_moments import RowMoments
 
-def _way_of_people(
-    question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str
-) -> Way:
-    from discreet.central.person_moments import PersonMoments
+        mechanism = RowMoments(budget, moment, _many(rows), confidence)
 
-    rows = _rows(question, data, value)
-    mechanism = PersonMoments.of(budget, moment, _many(rows), question.confidence)  # type: ignore[attr-defined]
+    def count() -> PersonSums | GroupSums:
+        if question.people:
+            from discreet.engines.person_sums import person_sums
 
-    def count() -> PersonSums:
-        from discreet.engines.person_sums import person_sums
-
-        return person_sums(rows, moment)
-
-    def draw(found: PersonSums, source: RandomSource) -> Estimate | GroupRelease:
-        drawn = mechanism(found, source)
-        keys = None if found.groups is None else found.groups.items(drawn.kept)
-        return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
-
-    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, costs=lambda: mechanism.cost)
-
-
-def _way_of_rows(
-    question: Question, data: Data, budget: Budget, moment: ValueMoment, value: str | None, of: str
-) -> Way:
-    from discreet.central.row_moments import RowMoments
-
-    rows = _rows(question, data, value)
-    mechanism = RowMoments(budget, moment, _many(rows), question.confidence)  # type: ignore[attr-defined]
-
-    def count() -> GroupSums:
+            return person_sums(rows, moment)
         from discreet.engines.group_sums import group_sums
 
-        return all_listed(rows.gathered(partial(group_sums, moment=moment)), rows)
+        return _all_listed(rows.gathered(partial(group_sums, moment=moment)), rows)
 
-    def draw(found: GroupSums, source: RandomSource) -> Estimate | GroupRelease:
-        drawn = mechanism(found, source)
-        keys = None if found.keys is None else found.keys.take(drawn.kept)
-        return published(drawn, rows, keys, data, of, question.confidence)  # type: ignore[attr-defined]
+    def draw(found: Any, source: RandomSource) -> Estimate | GroupRelease:
+        drawn, keys = mechanism(found, source), None
+        if question.people:
+            keys = None if found.groups is None else found.groups.items(drawn.kept)
+        elif found.keys is not None:
+            keys = found.keys.take(drawn.kept)
+        return published(drawn, rows, keys, data, of, confidence)
 
-    return Way(described(mechanism.name, moment, rows), mechanism.unit, count, draw, costs=lambda: mechanism.cost)
-
-
-def _rows(question: Question, data: Data, value: str | None) -> Rows:
-    """The rows that are asked for: their groups, whose they are, and their numbers."""
-    if not question.grouped_by:
-        return data.rows(question, value, user=question.user, numbers=True)
-    return data.rows(question, None, user=question.user, value=value, only_groups=True, **question.in_groups)
+    # What the ledger writes down: a charge id stands for one range.
+    within = "" if moment.kind == "count" else f", values from {float(moment.low)!r} to {float(moment.high)!r}"
+    many = _many(rows)
+    groups = "" if many == 1 else f", {many} groups" if many else ", discovered groups"
+    described = f"{mechanism.name}{within}{groups}"
+    return Way(described, mechanism.unit, count, draw, costs=lambda: mechanism.cost)
 
 
 def _many(rows: Rows) -> int | None:
@@ -92,14 +79,7 @@ def _many(rows: Rows) -> int | None:
     return 1 if rows.keys is None or not rows.keys.by else rows.keys.many_groups
 
 
-def described(name: str, moment: ValueMoment, rows: Rows) -> str:
-    """What the ledger writes down: a charge id stands for one range."""
-    within = "" if moment.kind == "count" else f", values from {float(moment.low)!r} to {float(moment.high)!r}"
-    many = _many(rows)
-    return f"{name}{within}" + ("" if many == 1 else f", {many} groups" if many else ", discovered groups")
-
-
-def all_listed(found: GroupSums, rows: Rows) -> GroupSums:
+def _all_listed(found: GroupSums, rows: Rows) -> GroupSums:
     """With a row for every group of a public list, in its order."""
     if rows.keys is None or rows.keys.many_groups is None:
         return found
@@ -153,6 +133,21 @@ def published(
     )
 
 
+def counted_keys(rows: Rows, people: bool) -> tuple[pa.Array, Integers | None, Any]:
+    """(the keys of groups and items in rows, how many rows each has, or of people whose they are). NOT private."""
+    if people:
+        from discreet.engines.pairs import Pairs
+
+        pairs = rows.gathered(Pairs, apart="user")
+        return pairs.values(), None, pairs
+    from discreet.summaries import ExactCounts
+
+    summary = ExactCounts(max_key_bytes=rows.max_key_bytes)
+    rows.feed(summary)
+    raw = summary.not_private_counts()
+    return raw.items, raw.counts, None
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Grouped:
     """Groups by number, as far as they occur, or all of a public list. NOT private.
@@ -175,7 +170,7 @@ class Grouped:
         import pyarrow as pa
 
         from discreet.events.values import parts_of, taken
-        from discreet.releases.rows import ArrayRows
+        from discreet.releases.release import order_of
 
         many, names = len(rows.keys.by), list(rows.keys.by)
         columns = parts_of(rows.keys.struct(keys))[:many]
@@ -184,9 +179,8 @@ class Grouped:
         numbers = np.array([first.setdefault(value, len(first)) for value in values], np.int64)
         _, at = np.unique(numbers, return_index=True)
         groups = pa.StructArray.from_arrays([taken(column, at) for column in columns], names)
-        order = ArrayRows(groups, np.zeros(len(at), np.int64)).order(many)
-        groups = pa.StructArray.from_arrays([taken(column, order) for column in parts_of(groups)], names)
-        return cls(groups, np.argsort(order)[numbers])
+        order = order_of(groups, np.zeros(len(at), np.int64), many)
+        return cls(taken(groups, order), np.argsort(order)[numbers])
 
     def __repr__(self) -> str:
         return "Grouped(NOT PRIVATE)"

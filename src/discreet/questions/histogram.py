@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._later import np
 from discreet.errors import DataError, WordError
-from discreet.privacy.unit import Event, User
+from discreet.privacy.guarantee import Event, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.question import Question, Way, of_lists, universe_kind, way_of
+from discreet.questions.question import UNIVERSE, Question, Way, of_lists, way_of
 from discreet.questions.words import Refusal, column, whole, word
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from discreet.events.assembly import Rows
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.releases.release import Release
     from discreet.summaries.people import Counts
 
@@ -41,7 +40,7 @@ class Histogram(Question):
     only_shown: ClassVar[bool] = True
 
     column: str | None = word(None, "Column to count; by default the only one.", column())
-    universe: Any = word(None, "Public list of the items to count: a file, N for 0 to N-1, or A:B.", universe_kind())
+    universe: Any = word(None, "Public list of the items to count: a file, N for 0 to N-1, or A:B.", UNIVERSE)
     max_items: int | None = word(
         None, "Count the first N listed items of a person; needed for people.", whole(1), old=("max_items_per_user",)
     )
@@ -53,7 +52,7 @@ class Histogram(Question):
             )
 
     def way(self, data: Data, budget: Budget) -> Way:
-        from discreet.central.preparation import Prepared
+        from discreet.central._base import Prepared
         from discreet.central.universe_histogram import UniverseHistogram
 
         data.refuse_strict(self)
@@ -89,7 +88,7 @@ class Histogram(Question):
         from dataclasses import replace
 
         from discreet.central.universe_histogram import UniverseHistogram
-        from discreet.questions.groups import Grouped, GroupFinder
+        from discreet.questions.groups import Grouped, GroupFinder, counted_keys
 
         rows = data.rows(self, self.column, user=self.user, **self.in_groups)
         find = GroupFinder(self, budget, rows)
@@ -104,19 +103,7 @@ class Histogram(Question):
         def count() -> Any:
             from discreet.events.values import parts_of
 
-            pairs: Any = None
-            if self.people:
-                from discreet.engines.pairs import Pairs
-
-                pairs = rows.gathered(Pairs, apart="user")
-                keys, times = pairs.values(), None
-            else:
-                from discreet.summaries import ExactCounts
-
-                summary = ExactCounts(max_key_bytes=rows.max_key_bytes)
-                rows.feed(summary)
-                raw = summary.not_private_counts()
-                keys, times = raw.items, raw.counts
+            keys, times, pairs = counted_keys(rows, self.people)
             assert rows.keys is not None
             places = _places(self.universe, parts_of(rows.keys.struct(keys))[-1], data.are_files)
             return Grouped.of(rows, keys), places, times, pairs
@@ -209,7 +196,7 @@ def known_kinds(column: Any, universe: Any) -> Iterator[Any]:
     from discreet._native import MadeColumn
     from discreet.events.items import is_arrow, item_of, library, objects_of, read, refuse_single
     from discreet.events.tables import type_of
-    from discreet.events.tags import tagged
+    from discreet.events.values import tagged
 
     if (kind := read(column, lambda: type_of(column))) is not None:
         universe.refuse_type(kind)  # by the type, and not by the items
@@ -232,16 +219,7 @@ _KNOWN = (str, bytes, int, type(None))
 
 
 @function_of(Histogram, first=("budget",))
-def histogram(
-    data: Any,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Release:
+def histogram(data: Any, budget: Budget, **words: Any) -> Release:
     """The count of every item of a public list, also of those that did not occur.
 
         histogram(table, dc.Budget(1.0), column="country", universe=["de", "fr", "it"])
@@ -253,5 +231,5 @@ def histogram(
     refused. With `user` counts are of people, a person is hidden with all of their rows, and the noise grows with
     `max_items`: by this factor for epsilon alone, by its root for rho.
     """
-    listed: Release = asked_of(Histogram, words, data, budget, ledger, charge_id, request, source)
+    listed: Release = asked_of(Histogram, data, budget, words)
     return listed

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from discreet.errors import ParameterError, WordError
 from discreet.questions.question import Worded, look_up
 from discreet.questions.words import (
+    SAID,
     Refusal,
     ValueKind,
     choice,
@@ -32,7 +33,7 @@ _MECHANISMS = ("factorised", "tree", "meta", "sparse")
 
 def _texts(path: str, others: Mapping[str, Any]) -> tuple[str, ...]:
     """The items of a universe as a growing input has them: numbers by their digits."""
-    from discreet.events.literals import universe_written
+    from discreet.events.universe import universe_written
 
     listed = universe_written(path)
     if listed.size is None or listed.size > _MOST_LISTED:
@@ -51,7 +52,7 @@ class LiveQuestion(Worded):
     """The top items so far; with `total` the number of rows, with `distinct` the number of different people."""
 
     column: str | None = word(None, "Column of the items; by default the only one.", one_column())
-    user: str | None = word(None, "Column that says whose row it is. Hides whole people.", one_column())
+    user: str | None = word(None, SAID["user"], one_column())
     max_items: int | None = word(
         None, f"Count the first N different items of a person, or of a set; {MAX_ITEMS} by default.", whole(1)
     )
@@ -61,12 +62,10 @@ class LiveQuestion(Worded):
     universe: tuple[str, ...] | None = word(
         None, "List of all items that may be published, known in advance.", plain("FILE|N|A:B", _texts)
     )
-    where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    where: str | None = word(None, SAID["where"], plain("SQL"))
     lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"))
     on: str | None = word(None, "Column that joins the input and the lookup.", one_column())
-    bad_rows: str = word(
-        "skip", "What to do with rows that cannot be read: skip them, or stop.", choice("skip", "error")
-    )
+    bad_rows: str = word("skip", SAID["bad_rows"], choice("skip", "error"))
     k: int = word(20, "List at most N items.", whole(1), letter="k")
     horizon: str | int | None = word(
         None, "Ticks the budget covers, or a time such as 30d. Without it: for ever, with 1.6 times the noise.",
@@ -81,7 +80,7 @@ class LiveQuestion(Worded):
         plain("SPAN"),
     )  # fmt: skip
     zone: str | None = word(None, "Time zone of these spans, such as Europe/Berlin; UTC by default.", plain("ZONE"))
-    time: str | None = word(None, "Column with the time of a row (ISO 8601 or Unix seconds).", one_column())
+    time: str | None = word(None, SAID["time"], one_column())
     start: str | None = word(None, "First tick; rows before it are left out.", plain("WHEN"))
     late: str | None = word(None, "How long a tick waits for its rows, such as 10m; 0s by default.", plain("TIME"))
     ahead: str | None = word(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -22,34 +23,14 @@ class Asker:
     def __repr__(self) -> str:
         return f".discreet: {', '.join(name for name in dir(self) if not name.startswith('_'))}"
 
-    @wraps(top_k)
-    def top_k(self, *given: Any, **words: Any) -> Any:
-        return top_k(self._data, *given, **words)
 
-    @wraps(count)
-    def count(self, *given: Any, **words: Any) -> Any:
-        return count(self._data, *given, **words)
+def _method_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def method(self: Asker, *given: Any, **words: Any) -> Any:
+        return function(self._data, *given, **words)
 
-    @wraps(distinct)
-    def distinct(self, *given: Any, **words: Any) -> Any:
-        return distinct(self._data, *given, **words)
+    return method
 
-    @wraps(histogram)
-    def histogram(self, *given: Any, **words: Any) -> Any:
-        return histogram(self._data, *given, **words)
 
-    @wraps(quantiles)
-    def quantiles(self, *given: Any, **words: Any) -> Any:
-        return quantiles(self._data, *given, **words)
-
-    @wraps(sum)
-    def sum(self, *given: Any, **words: Any) -> Any:
-        return sum(self._data, *given, **words)
-
-    @wraps(mean)
-    def mean(self, *given: Any, **words: Any) -> Any:
-        return mean(self._data, *given, **words)
-
-    @wraps(variance)
-    def variance(self, *given: Any, **words: Any) -> Any:
-        return variance(self._data, *given, **words)
+for _each in (top_k, count, distinct, histogram, quantiles, sum, mean, variance):
+    setattr(Asker, _each.__name__, _method_of(_each))

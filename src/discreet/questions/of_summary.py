@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from discreet.central import Mechanism
 from discreet.central._base import snapshot
 from discreet.errors import ParameterError
-from discreet.noise import RandomSource
+from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Unit
 from discreet.privacy.budget import as_budget
 from discreet.privacy.charge_terms import question_of
@@ -88,6 +88,6 @@ def release(
     )  # fmt: skip
     way = way_of(prepared, lambda: summary)
     said = {**(way.chosen or {}), "parts_per_user": parts_per_user}
-    bill = Bill(budget, way.description, way.unit, None, way.hides, question, way.cost)
-    published: Release = payer.pay(bill, lambda: prepared.draw(summary, payer.drawn_from), said)
+    bill = Bill(budget, way.description, way.unit, None, way.hides, question, way.costs())
+    published: Release = payer.pay(bill, lambda: prepared.draw(summary, payer.source or system_source()), said)
     return published

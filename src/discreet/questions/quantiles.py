@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import Event, Unit, User
+from discreet.privacy.guarantee import Event, Unit, User
 from discreet.questions.ask import asked_of, by_place, function_of
 from discreet.questions.question import Question, Way
-from discreet.questions.words import Refusal, ValueKind, choice, column, needs, share, whole, word
+from discreet.questions.words import Refusal, ValueKind, choice, column, needs, share, two_ends, whole, word
 
 if TYPE_CHECKING:
     from discreet.central.quantile_choice import QuantileChoice
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from discreet.events.assembly import Rows
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.releases.group_list import GroupRelease
     from discreet.releases.quantile_list import QuantileRelease
 
@@ -38,32 +37,28 @@ def _shares(name: str, value: Any) -> Any:
     return tuple(value) if hasattr(value, "__iter__") else (value,)
 
 
-def _range() -> ValueKind:
+def _ends(name: str, value: Any) -> Any:
     """Two numbers, two dates or two times, which are public; of a question dates and times are written in ISO 8601."""
-    wanted = "must be two finite numbers, two dates (1998-04-22) or two times (1998-04-22T13:05), LOW and HIGH"
+    given = two_ends(name, value, "numbers, dates or times")
+    ends = [end.item() if hasattr(end, "item") else end for end in given]  # of NumPy
+    if not any(isinstance(end, (str, datetime.date)) for end in ends):
+        return given
+    moments = [_moment(end) for end in ends]
+    if None in moments:
+        wanted = "two finite numbers, two dates (1998-04-22) or two times (1998-04-22T13:05), LOW and HIGH"
+        raise ParameterError(f"{name} must be {wanted}; got {given[0]!r} and {given[1]!r}")
+    if len({type(moment) for moment in moments}) == 2:  # a date among times is its midnight
+        moments = [
+            each if isinstance(each, datetime.datetime) else datetime.datetime.combine(each, datetime.time())  # type: ignore[arg-type]
+            for each in moments
+        ]
+    return tuple(moment.isoformat() for moment in moments if moment is not None)
 
-    def check(name: str, value: Any) -> Any:
-        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
-            raise ParameterError(f"{name} must be two public numbers, dates or times: LOW and HIGH")
-        ends = [end.item() if hasattr(end, "item") else end for end in value]  # of NumPy
-        if not any(isinstance(end, (str, datetime.date)) for end in ends):
-            return tuple(value)
-        moments = [_moment(end) for end in ends]
-        if None in moments:
-            raise ParameterError(f"{name} {wanted}; got {value[0]!r} and {value[1]!r}")
-        if len({type(moment) for moment in moments}) == 2:  # a date among times is its midnight
-            moments = [
-                each if isinstance(each, datetime.datetime) else datetime.datetime.combine(each, datetime.time())  # type: ignore[arg-type]
-                for each in moments
-            ]
-        return tuple(moment.isoformat() for moment in moments if moment is not None)
 
-    def from_text(texts: tuple[str, str], others: Mapping[str, Any]) -> Any:
-        with suppress(ValueError):
-            return tuple(map(float, texts))
-        return texts
-
-    return ValueKind(check, "LOW HIGH", str, values=2, from_text=from_text)
+def _ends_from_text(texts: tuple[str, str], others: Mapping[str, Any]) -> Any:
+    with suppress(ValueError):
+        return tuple(map(float, texts))
+    return texts
 
 
 def _moment(end: Any) -> datetime.date | None:
@@ -119,7 +114,9 @@ class Quantiles(Question):
         ValueKind(_shares, "SHARE", float, several=True), option="quantile",
     )  # fmt: skip
     range: tuple[Any, Any] | None = word(
-        None, "Public range, chosen without looking at the data: numbers, dates or times.", _range()
+        None,
+        "Public range, chosen without looking at the data: numbers, dates or times.",
+        ValueKind(_ends, "LOW HIGH", values=2, from_text=_ends_from_text),
     )
     scale: str = word(
         "linear", "Divide the range evenly, by ratios, or into whole numbers.", choice("linear", "log", "whole")
@@ -156,10 +153,7 @@ class Quantiles(Question):
         grid = grid_of(self.range, self.bins, self.scale)
         if self.grouped_by:
             return self._in_groups(data, budget, grid)
-        unit = User() if self.people else Event()
-        asked = (budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
-        mechanism = mechanism_for(*asked, self.mechanism, finest=self.bins is None)
-
+        mechanism = self._mechanism(budget, grid)
         data.refuse_strict(self)
         if self.user is not None and self.column is None:
             raise WordError("{user} needs {column}: the column with the numbers")
@@ -173,6 +167,10 @@ class Quantiles(Question):
 
         return Way(mechanism.name, mechanism.unit, count, mechanism)
 
+    def _mechanism(self, budget: Budget, grid: Grid | StepGrid) -> QuantileTree | QuantileChoice:
+        asked = (budget, grid, self.quantiles, User() if self.people else Event(), self.max_rows, self.confidence)
+        return mechanism_for(*asked, self.mechanism, finest=self.bins is None)
+
     def _in_groups(self, data: Data, budget: Budget, grid: Grid | StepGrid) -> Way:
         """A row is in one group, and a person's rows in all groups share their votes: each group has all the budget."""
         from dataclasses import replace
@@ -185,9 +183,7 @@ class Quantiles(Question):
             **self.in_groups,
         )  # fmt: skip
         find = GroupFinder(self, budget, rows)
-        unit = User() if self.people else Event()
-        asked = (find.budget, grid, self.quantiles, unit, self.max_rows, self.confidence)
-        mechanism = mechanism_for(*asked, self.mechanism, finest=self.bins is None)
+        mechanism = self._mechanism(find.budget, grid)
 
         def count() -> Any:
             from discreet.engines.amounts import Amounts
@@ -216,19 +212,15 @@ class Quantiles(Question):
             columns.append(pa.array(list(shares) * len(there), pa.float64()))
             promised = find.promised(replace(mechanism.guarantee, seeded=source.seeded), budget, data)
             drawn = [row for answer in answers for row in answer]
-            kind = mechanism.grid.kind
+            kind, free = mechanism.grid.kind, "quantile" if "quantile" not in self.grouped_by else "quantile_"
             return GroupRelease.in_order(
-                pa.StructArray.from_arrays(columns, [*self.grouped_by, _free_name(self.grouped_by)]),
+                pa.StructArray.from_arrays(columns, [*self.grouped_by, free]),
                 [row.value for row in drawn], [row.lower for row in drawn], [row.upper for row in drawn],
                 promised, self.confidence, self.name, kind,
             )  # fmt: skip
 
         groups = "discovered" if find.listed is None else find.listed
         return Way(f"{mechanism.name}, {groups} groups", mechanism.unit, count, draw)
-
-
-def _free_name(named: Sequence[str]) -> str:
-    return "quantile" if "quantile" not in named else "quantile_"
 
 
 def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:
@@ -245,15 +237,7 @@ def _counts(rows: Rows, mechanism: QuantileTree | QuantileChoice) -> Any:
 
 
 @function_of(Quantiles, first=("budget", "quantiles"))
-def quantiles(
-    data: Any,
-    *given: Any,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> QuantileRelease:
+def quantiles(data: Any, *given: Any, **words: Any) -> QuantileRelease:
     """The values below which given shares of a column of numbers, dates or times lie: 0.5 is the median.
 
         quantiles(table, dc.Budget(1.0), [0.5, 0.9], column="amount", range=(0, 1000))                    # hides a row
@@ -267,5 +251,5 @@ def quantiles(
     share one vote. Ranges of whole numbers have `scale="whole"`; dates and times have answers of their own type.
     """
     budget, words = by_place("quantiles", given, words, ("budget", "quantiles"), ("column", "budget", "quantiles"))
-    found: QuantileRelease = asked_of(Quantiles, words, data, budget, ledger, charge_id, request, source)
+    found: QuantileRelease = asked_of(Quantiles, data, budget, words)
     return found

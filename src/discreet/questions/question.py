@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import UNIT_NAMES, Event, Unit, User, unit_named
+from discreet.privacy.guarantee import UNIT_NAMES, Event, Unit, User, unit_named
 from discreet.questions.words import (
+    SAID,
     Refusal,
     ValueKind,
     choice,
@@ -28,13 +29,12 @@ from discreet.questions.words import (
 )
 
 if TYPE_CHECKING:
-    from discreet.central.preparation import Prepared
-    from discreet.events.times import Every, Pairing
+    from discreet.central._base import Prepared
+    from discreet.events.times import Pairing
     from discreet.noise import RandomSource
     from discreet.privacy.accounting import Charge
     from discreet.privacy.budget import Budget
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
 
 ROW, PERSON = Event(), User()
 
@@ -66,25 +66,14 @@ class Way:
     close: Callable[[Any], None] = lambda found: None
     costs: Callable[[], Charge | None] = lambda: None
 
-    @property
-    def cost(self) -> Charge | None:
-        """What `costs` gives."""
-        return self.costs()
 
-
-def unit_kind() -> ValueKind:
+def _unit(name: str, value: Any) -> Unit:
     """What is hidden: row, person, or one of discreet's units."""
-
-    def check(name: str, value: Any) -> Unit:
-        if isinstance(value, str):
-            return unit_named(value)
-        if not isinstance(value, Unit):
-            raise ParameterError(
-                f"{name} must be one of discreet's units, such as dc.Event(), not {type(value).__name__}"
-            )
-        return value
-
-    return ValueKind(check, "row|person|person-day")
+    if isinstance(value, str):
+        return unit_named(value)
+    if not isinstance(value, Unit):
+        raise ParameterError(f"{name} must be one of discreet's units, such as dc.Event(), not {type(value).__name__}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +86,7 @@ class Worded:
     def __post_init__(self) -> None:
         for each in words_of(type(self)):
             value = getattr(self, each.name)
-            if value is not None:
+            if value is not None and value is not each.default:
                 object.__setattr__(self, each.name, each.kind.check(each.name, value))
         if getattr(self, "unit", None) is not None:
             _complete_spans(self)
@@ -139,7 +128,7 @@ _GROUPS = "{groups} needs {by} or {every} (it lists the values of their columns)
 def _groups_from_text(path: str, others: Mapping[str, Any]) -> list[tuple[str, ...]]:
     from pathlib import Path
 
-    from discreet.events.literals import groups_written
+    from discreet.events.universe import groups_written
 
     columns = len(others.get("by") or ()) + (others.get("every") is not None)
     if not columns:
@@ -161,9 +150,7 @@ class Question(Worded, abc.ABC):
     people_by_user: ClassVar[bool] = True
     """Whether `user` alone tells that people are hidden."""
 
-    user: str | None = word(
-        None, "Column that says whose row it is. Hides whole people.", column(), old=("user_column",)
-    )
+    user: str | None = word(None, SAID["user"], column(), old=("user_column",))
     by: tuple[str, ...] | None = word(None, "Answer for every group; repeat it for several columns.", columns())
     every: str | None = word(None, "Group by time: 1h, 1d, 1w (from Monday), 1mo.", plain("SPAN"))
     groups: Sequence[Any] | None = word(
@@ -172,27 +159,22 @@ class Question(Worded, abc.ABC):
         plain("FILE", _groups_from_text),
         advanced=True,
     )
-    where: str | None = word(None, 'Use only rows where this is true, in SQL: "status = 404".', plain("SQL"))
+    where: str | None = word(None, SAID["where"], plain("SQL"))
     lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"), advanced=True)
     on: str | None = word(None, "Column that joins the data and the lookup.", column(), advanced=True)
-    nulls: str = word("error", "What to do with rows that lack a value: stop, or skip them.", choice("error", "skip"))
-    bad_rows: str = word(
-        "skip",
-        "What to do with rows that cannot be read: skip them, or stop.",
-        choice("skip", "error"),
-        old=("bad_items",),
-    )
+    nulls: str = word("error", SAID["nulls"], choice("error", "skip"))
+    bad_rows: str = word("skip", SAID["bad_rows"], choice("skip", "error"), old=("bad_items",))
 
     max_bad: float | None = word(
         None, "Stop if more rows than this cannot be read, such as 10%. Takes 5% of the budget.",
-        share_of_rows(), advanced=True,
+        ValueKind(share_of_rows, "SHARE"), advanced=True,
     )  # fmt: skip
     rules: ClassVar[tuple[Refusal, ...]] = (Refusal(_GROUPS, lambda q: not q.is_grouped, "groups"),)
 
-    unit: Unit | None = word(None, "What to hide: one row, a person, or a person's day.", unit_kind())
-    time: str | None = word(
-        None, "Column with the time of a row (ISO 8601 or Unix seconds).", column(), old=("time_column",)
+    unit: Unit | None = word(
+        None, "What to hide: one row, a person, or a person's day.", ValueKind(_unit, "row|person|person-day")
     )
+    time: str | None = word(None, SAID["time"], column(), old=("time_column",))
     zone: str | None = word(
         None, "Time zone of days and spans, such as Europe/Berlin; UTC by default.", plain("ZONE"), advanced=True
     )
@@ -258,24 +240,6 @@ class Question(Worded, abc.ABC):
         return {name: spoken(value) for name, value in said.items() if value is not None}
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """The names of the columns it is about, by what they hold."""
-        held = {"column": self.holds, "by": "by", "user": "user", "value": "value"}
-        named = [(what, getattr(self, name, None)) for name, what in held.items()]
-        by = self.grouped_by
-        told = {what: spoken(name) for what, name in named if name is not None}
-        return {**told, "by": list(by)} if by else told
-
-    @property
-    def spans(self) -> Every | None:
-        """The spans of time that are groups."""
-        if self.every is None:
-            return None
-        from discreet.events.times import Every
-
-        return Every(self.every, self.zone)
-
-    @property
     def is_grouped(self) -> bool:
         """Whether there is an answer for every group."""
         return self.by is not None or self.every is not None
@@ -295,8 +259,12 @@ class Question(Worded, abc.ABC):
     @property
     def in_groups(self) -> dict[str, Any]:
         """What rows are asked for where they are in groups; see `Wanted`."""
-        by = self.grouped_by
-        return {"by": by, "every": self.spans, "groups": self.groups} if by else {}
+        by, spans = self.grouped_by, None
+        if self.every is not None:
+            from discreet.events.times import Every
+
+            spans = Every(self.every, self.zone)
+        return {"by": by, "every": spans, "groups": self.groups} if by else {}
 
     @property
     def people(self) -> bool:
@@ -332,7 +300,7 @@ def way_of(
         mechanism.unit,
         count,
         draw or prepared.draw,
-        User() if prepared.bounded else mechanism.hides,
+        User() if prepared.bounded else mechanism.hides or mechanism.unit,
         {
             "capacity": getattr(mechanism, "capacity", None),
             "length": prepared.stream_length,
@@ -348,59 +316,47 @@ def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomS
 
     def drawn(found: Any, source: RandomSource) -> Any:
         from discreet.central._additive import A_PERSON
+        from discreet.releases.payment import changed
 
         answer = draw(found, source)
         promised = answer.guarantee
         told = tuple("every person is one list" if each == A_PERSON else each for each in promised.assumptions)
-        return with_guarantee(answer, dataclasses.replace(promised, assumptions=told))
+        return changed(answer, guarantee=dataclasses.replace(promised, assumptions=told))
 
     return drawn
 
 
-def way_for(question: Any, data: Data, budget: Budget) -> Way:
-    """How a question is answered, with what it hides: a whole person, or what they did within a span of time."""
-    way: Way = question.way(data, budget)
-    if not isinstance(question, Question) or question.unit is None:
-        return way
+def way_hiding(question: Question, way: Way) -> Way:
+    """How a question whose unit was said is answered: it hides a whole person, or what they did within a span of time.
+
+    Where a pair of person and span takes the place of the person, what it hides is said here, once. Mechanisms know
+    people; who they are is made where rows are assembled (docs/privacy/person-days.md).
+    """
     if question.whole_person and not isinstance(way.unit, User):
         raise WordError("{unit} person needs {user}: the column that says whose row it is")
-    return _of_spans(way, question.unit)
-
-
-def _of_spans(way: Way, unit: Unit) -> Way:
-    """The same where a pair of person and span takes the place of the person: what it hides is said here, once.
-
-    Mechanisms know people; who they are is made where rows are assembled (docs/privacy/person-days.md).
-    """
-    calendar = unit.spans
-    if calendar is None or not isinstance(unit, User):
+    unit = question.unit
+    if not isinstance(unit, User) or unit.spans is None:
         return way
+    calendar = unit.spans
+
+    def within(hidden: Unit) -> Unit:
+        assert isinstance(hidden, User)
+        return dataclasses.replace(hidden, per=unit.per, zone=unit.zone)
 
     def drawn(found: Any, source: RandomSource) -> Any:
+        from discreet.releases.payment import changed
+
         answer = way.draw(found, source)
         told = (
             *answer.guarantee.assumptions,
             f"anyone who is there in several spans of {calendar.text} counts in each",
         )
-        promised = dataclasses.replace(answer.guarantee, unit=_within(answer.guarantee.unit, unit), assumptions=told)
-        return with_guarantee(answer, promised)
+        promised = dataclasses.replace(answer.guarantee, unit=within(answer.guarantee.unit), assumptions=told)
+        return changed(answer, guarantee=promised)
 
     described = f"{way.description}, per {calendar.text}"
-    hides = None if way.hides is None else _within(way.hides, unit)
-    return dataclasses.replace(way, description=described, unit=_within(way.unit, unit), draw=drawn, hides=hides)
-
-
-def _within(hidden: Unit, unit: Unit) -> Unit:
-    assert isinstance(unit, User)
-    assert isinstance(hidden, User)
-    return dataclasses.replace(hidden, per=unit.per, zone=unit.zone)
-
-
-def with_guarantee(answer: Any, promised: Guarantee) -> Any:
-    """The same answer, which promises this."""
-    if hasattr(answer, "with_guarantee"):
-        return answer.with_guarantee(promised)
-    return dataclasses.replace(answer, guarantee=promised)
+    hides = None if way.hides is None else within(way.hides)
+    return dataclasses.replace(way, description=described, unit=within(way.unit), draw=drawn, hides=hides)
 
 
 def spoken(value: Any) -> Any:
@@ -418,17 +374,17 @@ def spoken(value: Any) -> Any:
     return value
 
 
-def universe_kind() -> ValueKind:
-    """All items that can occur: a list, a range, or on a command line N, A:B or a file."""
+def _universe(name: str, value: Any) -> Any:
+    from discreet.events.universe import Universe
 
-    def check(name: str, value: Any) -> Any:
-        from discreet.events.universe import Universe
+    return Universe.of(value)
 
-        return Universe.of(value)
 
-    def from_text(text: str, others: Mapping[str, Any]) -> Any:
-        from discreet.events.literals import universe_written
+def _universe_from_text(text: str, others: Mapping[str, Any]) -> Any:
+    from discreet.events.universe import universe_written
 
-        return universe_written(text, empty_lines=False)
+    return universe_written(text, empty_lines=False)
 
-    return ValueKind(check, "FILE|N|A:B", from_text=from_text)
+
+UNIVERSE = ValueKind(_universe, "FILE|N|A:B", from_text=_universe_from_text)
+"""All items that can occur: a list, a range, or on a command line N, A:B or a file."""

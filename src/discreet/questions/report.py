@@ -33,13 +33,13 @@ from discreet.privacy.checks import numbered, probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
 from discreet.questions import KINDS, kind_of
-from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_for
+from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_hiding
 from discreet.questions.words import from_text, plain, share, word, words_of
 
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
     from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.releases.report_release import ReportRelease
 
 POOLED_DELTA = Fraction(1, 2)
@@ -130,11 +130,6 @@ class Report(Worded):
         return {"title": title, "kind": question.name, **question.to_dict(), "share": float(self.shares[place])}
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """The column of the people."""
-        return {} if self.user is None else {"user": self.user}
-
-    @property
     def guarantee(self) -> Guarantee:
         """What all answers together promise; they add what they rest on."""
         many = len(self.questions)
@@ -205,7 +200,7 @@ class Report(Worded):
         _ = quiet.events  # what cannot be opened is no fault of a question
         parts = [part_of(budget, share) for share in self.shares]
         tried = self._made(quiet, parts)
-        pool = [place for place, way in enumerate(tried) if way.cost is not None]
+        pool = [place for place, way in enumerate(tried) if way.costs() is not None]
         if budget.delta and len(pool) > 1:
             parts = self._raised(quiet, budget, parts, pool)
         ways = self._made(data, parts)
@@ -222,7 +217,8 @@ class Report(Worded):
         made = []
         for (title, question), part in zip(self.questions.items(), parts, strict=True):
             with _about(title):
-                made.append(way_for(question, data, part))
+                way = question.way(data, part)
+                made.append(way if question.unit is None else way_hiding(question, way))
         return made
 
     def _raised(self, data: Data, budget: Budget, parts: list[Budget], pool: list[int]) -> list[Budget]:
@@ -245,7 +241,7 @@ class Report(Worded):
             tally = Tally()
             for place in pool:
                 question = self.questions[titles[place]]
-                cost = question.way(data, raised[place]).cost
+                cost = question.way(data, raised[place]).costs()
                 if cost is None:
                     return best
                 tally = tally.plus(cost)
@@ -310,7 +306,7 @@ def _for_several(data: Any) -> Any:
     if not once:
         return data
     from discreet.events.tables import as_arrow, events_of
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
 
     @cache
     def opened() -> Any:
@@ -333,10 +329,10 @@ def part_of(budget: Budget, share: Fraction) -> Budget:
 def composed(ways: Sequence[tuple[Way, Budget]]) -> Charge | None:
     """What answers cost together, as rho and delta, for accounts that add those up: sums of what each has."""
     if len(ways) == 1:
-        return ways[0][0].cost
+        return ways[0][0].costs()
     delta, rho = Fraction(0), Fraction(0)
     for way, part in ways:
-        said = way.cost or Charge.of(part)
+        said = way.costs() or Charge.of(part)
         delta += Fraction(said.delta)
         rho += Fraction(said.rho if said.epsilon is None else pure_rho(said.epsilon))  # type: ignore[arg-type]
     return Charge(None, rounded_up(delta), rho=rounded_up(rho))
@@ -447,7 +443,7 @@ def read_report(told: Mapping[str, Any]) -> tuple[Report, dict[str, Any]]:
     """A report of what TOML has, and how its data are read: the words of `dc.read`, "files" among them."""
     import inspect
 
-    from discreet.questions.data import read
+    from discreet.questions.answer import read
 
     reading = [name for name in inspect.signature(read).parameters if name not in ("paths", "watch")]
     words = [each.name for each in words_of(Report) if not each.in_python_only]

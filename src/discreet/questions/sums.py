@@ -11,11 +11,9 @@ from discreet.questions.question import Question, Way
 from discreet.questions.words import Refusal, column, number_range, share, word
 
 if TYPE_CHECKING:
-    from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
     from discreet.privacy.estimate import Estimate
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.releases.group_list import GroupRelease
     from discreet.summaries.moments import ValueMoment
 
@@ -96,16 +94,7 @@ class Variance(NumberQuestion):
 
 
 @function_of(Sum, first=("budget",))
-def sum(
-    data: Any,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Estimate | GroupRelease:
+def sum(data: Any, budget: Budget, **words: Any) -> Estimate | GroupRelease:
     """The sum of a column of numbers, of all rows or of every group.
 
         sum(table, dc.Budget(1.0), column="price", range=(0, 500))                                  # hides a row
@@ -115,21 +104,12 @@ def sum(
     Of rows the error is about 3 max(|low|, |high|)/epsilon at 95 percent (`RowMoments`). A person is hidden with all
     of their rows: anyone who has many is scaled down, and `left_out` says what that leaves out (`PersonMoments`).
     """
-    found: Estimate | GroupRelease = asked_of(Sum, words, data, budget, ledger, charge_id, request, source)
+    found: Estimate | GroupRelease = asked_of(Sum, data, budget, words)
     return found
 
 
 @function_of(Mean, first=("budget",))
-def mean(
-    data: Any,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Estimate | GroupRelease:
+def mean(data: Any, budget: Budget, **words: Any) -> Estimate | GroupRelease:
     """The mean of a column of numbers, of all rows or of every group.
 
         mean(table, dc.Budget(1.0), column="bytes", range=(0, 100_000))                             # hides a row
@@ -139,26 +119,17 @@ def mean(
     Of n rows the error is about 2 (high - low)/(epsilon n) at 95 percent (`RowMoments`): the number of rows is part of
     the same answer, and nobody has to know it. With `user` it is the mean of all rows, hiding whole people.
     """
-    found: Estimate | GroupRelease = asked_of(Mean, words, data, budget, ledger, charge_id, request, source)
+    found: Estimate | GroupRelease = asked_of(Mean, data, budget, words)
     return found
 
 
 @function_of(Variance, first=("budget",))
-def variance(
-    data: Any,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Estimate | GroupRelease:
+def variance(data: Any, budget: Budget, **words: Any) -> Estimate | GroupRelease:
     """The variance of a column of numbers, of all rows or of every group; its root is the standard deviation.
 
         variance(table, dc.Budget(1.0), column="age", range=(0, 120))
 
     It is the mean of squared distances from the mean (divided by n, not n - 1), see `mean` for the rest.
     """
-    found: Estimate | GroupRelease = asked_of(Variance, words, data, budget, ledger, charge_id, request, source)
+    found: Estimate | GroupRelease = asked_of(Variance, data, budget, words)
     return found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
-from discreet.privacy.unit import Unit, User
+from discreet.privacy.guarantee import Unit, User
 from discreet.questions.ask import asked_of, function_of
-from discreet.questions.question import PERSON, ROW, Question, Way, universe_kind, way_of
+from discreet.questions.question import PERSON, ROW, UNIVERSE, Question, Way, way_of
 from discreet.questions.words import (
     Refusal,
     ValueKind,
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from discreet.events.keys import Keys
     from discreet.noise import RandomSource
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Account
-    from discreet.questions.data import Data
+    from discreet.questions.answer import Data
     from discreet.releases.release import Release
     from discreet.summaries.people import ValueRange
 
@@ -52,19 +51,17 @@ def _for_rows(name: str, because: str) -> Refusal:
     return Refusal(text, lambda q: q.people, name)
 
 
-def _pairs_kind() -> ValueKind:
+def _together(name: str, value: Any) -> int | None:
     """Whether items are counted together: True or 2 for pairs, 3 for triples."""
+    if isinstance(value, bool):
+        return 2 if value else None
+    if value not in (2, 3):
+        given = value if isinstance(value, int) else type(value).__name__
+        raise ParameterError(f"{name} must be True for pairs, or 3 for triples, not {given}")
+    return int(value)
 
-    def check(name: str, value: Any) -> int | None:
-        if isinstance(value, bool):
-            return 2 if value else None
-        if value not in (2, 3):
-            given = value if isinstance(value, int) else type(value).__name__
-            raise ParameterError(f"{name} must be True for pairs, or 3 for triples, not {given}")
-        return int(value)
 
-    triples = ("triples", 3, "List which three items people have together.")
-    return ValueKind(check, type=int, flag=2, more_flags=(triples,))
+_TRIPLES = ("triples", 3, "List which three items people have together.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +81,13 @@ class Top(Question):
     universe: Any = word(
         None,
         "All possible values, if they are public: a file, N for 0 to N-1, or A:B. Needs no delta.",
-        universe_kind(),
+        UNIVERSE,
     )
-    pairs: int | None = word(None, "List which two items people have together.", _pairs_kind())
+    pairs: int | None = word(
+        None,
+        "List which two items people have together.",
+        ValueKind(_together, type=int, flag=2, more_flags=(_TRIPLES,)),
+    )
     max_items: int | None = word(
         None, "Count people with up to N items in full; chosen privately if not given.", whole(1),
         advanced=True, old=("max_items_per_user",),
@@ -219,9 +220,10 @@ class Top(Question):
 
         That is by what the column's type says, or by the words.
         """
-        groups, lists = self.in_groups, False
+        groups, lists = self.in_groups if self.by or self.every else {}, False
         if self.user is None and not groups and len(self.column or ()) <= 1:
-            told, said = data.events_for(self).says_lists(self.column[0] if self.column else None), self.lists
+            events = data.events if self.lookup is None else data.events.with_lookup(self.lookup)
+            told, said = events.says_lists(self.column[0] if self.column else None), self.lists
             if said and told is False:
                 raise ParameterError(_WHOSE)
             lists = isinstance(self.unit, User) if said is None else said
@@ -232,14 +234,45 @@ class Top(Question):
     # ---- how it is answered ------------------------------------------------------------------------------------------
 
     def way(self, data: Data, budget: Budget) -> Way:
-        question = self
         says_nothing = self.user is None and self.unit is None and self.max_items is None and self.mechanism == "auto"
         if data.lists and says_nothing:
-            question = replace(self, unit=PERSON)  # a line is all that a person has
-        return question._of_people(data, budget) if question.people else question._of_rows(data, budget)
+            return replace(self, unit=PERSON).way(data, budget)  # a line is all that a person has
+        if self.people:
+            return self._of_people(data, budget)
+        from discreet.questions.choose import prepare_rows
+
+        unit, mechanism = self.unit or (ROW if self.max_items is None else User(self.max_items)), self.mechanism
+        if self.universe is not None:
+            from discreet.central import ReducedMisraGries
+
+            # Its noise does not grow with the counters.
+            mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
+        rows, lists = self._rows(data)
+        keys, sets = rows.keys, lists or self.user is not None  # of anyone with more, a sample counts
+        if rows.elsewhere is not None:
+            self._refuse("workers", "total_share")
+            if self.universe is None:
+                return self._of_sketches(rows, data, budget, lists, unit)
+        # An hour of reading must not end in a parameter that could have been refused before.
+        prepared = prepare_rows(
+            sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, mechanism,
+            capacity=self.capacity, length=self.length, total_share=self.total_share, workers=self.workers,
+            memory=self.memory,
+        )  # fmt: skip
+        summary = prepared.mechanism.empty_summary(rows.max_key_bytes)
+        prepared.mechanism.check(summary)
+
+        def count() -> Any:
+            rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
+            return summary
+
+        def draw(found: Any, source: RandomSource) -> Release:
+            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
+
+        return way_of(prepared, count, draw)
 
     def _of_people(self, data: Data, budget: Budget) -> Way:
-        from discreet.central.preparation import prepare_people
+        from discreet.central._base import prepare_people
         from discreet.engines.exact_people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
 
@@ -272,39 +305,6 @@ class Top(Question):
             return _formed(drawn, keys, data.assumed, self.pairs is not None).head(self.k)
 
         return way_of(prepared, count, draw, close=lambda found: found.close())
-
-    def _of_rows(self, data: Data, budget: Budget) -> Way:
-        from discreet.questions.choose import prepare_rows
-
-        unit, mechanism = self.unit or (ROW if self.max_items is None else User(self.max_items)), self.mechanism
-        if self.universe is not None:
-            from discreet.central import ReducedMisraGries
-
-            # Its noise does not grow with the counters.
-            mechanism = ReducedMisraGries(budget, self.capacity or max(1 << 16, 32 * self.k), universe=self.universe)
-        rows, lists = self._rows(data)
-        keys, sets = rows.keys, lists or self.user is not None  # of anyone with more, a sample counts
-        if rows.elsewhere is not None:
-            self._refuse("workers", "total_share")
-            if self.universe is None:
-                return self._of_sketches(rows, data, budget, lists, unit)
-        # An hour of reading must not end in a parameter that could have been refused before.
-        prepared = prepare_rows(
-            sets, self.k if keys is None else keys.items_in_all(self.k), budget, unit, mechanism,
-            capacity=self.capacity, length=self.length, total_share=self.total_share, workers=self.workers,
-            memory=self.memory,
-        )  # fmt: skip
-        summary = prepared.mechanism.empty_summary(rows.max_key_bytes)
-        prepared.mechanism.check(summary)
-
-        def count() -> Any:
-            rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
-            return summary
-
-        def draw(found: Any, source: RandomSource) -> Release:
-            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
-
-        return way_of(prepared, count, draw)
 
     def _of_sketches(self, rows: Rows, data: Data, budget: Budget, lists: bool, unit: Unit) -> Way:
         """The same of rows on other machines, that make sketches of them."""
@@ -368,17 +368,7 @@ def _pairs(items: pa.Array, keys: Keys) -> pa.Array:
 
 
 @function_of(Top, first=("k", "budget"))
-def top_k(
-    data: Any,
-    k: int,
-    budget: Budget,
-    *,
-    ledger: Account | None = None,
-    charge_id: str | None = None,
-    request: str | None = None,
-    source: RandomSource | None = None,
-    **words: Any,
-) -> Release:
+def top_k(data: Any, k: int, budget: Budget, **words: Any) -> Release:
     """The most frequent values of a column, privately: at most k of them, largest noisy count first.
 
         top_k(table, 100, budget, column="url", user="visitor")     # hides people, with all of their rows
@@ -413,5 +403,5 @@ def top_k(
     `workers` threads have the items that a keyed hash gives each of them, and `capacity` counters for them; each is
     released with the whole budget, since one row concerns one of them (parallel composition, docs/privacy/shards.md).
     """
-    listed: Release = asked_of(Top, {"k": k, **words}, data, budget, ledger, charge_id, request, source)
+    listed: Release = asked_of(Top, data, budget, {"k": k, **words})
     return listed

@@ -15,8 +15,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, WordError
 from discreet.privacy.checks import probability, whole_number
+
+SAID = {
+    "user": "Column that says whose row it is. Hides whole people.",
+    "where": 'Use only rows where this is true, in SQL: "status = 404".',
+    "nulls": "What to do with rows that lack a value: stop, or skip them.",
+    "bad_rows": "What to do with rows that cannot be read: skip them, or stop.",
+    "time": "Column with the time of a row (ISO 8601 or Unix seconds).",
+}
+"""The help of words that others than questions have, too."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +105,17 @@ def _words_of(question: type) -> tuple[Word, ...]:
 words_of: Callable[[type], tuple[Word, ...]] = cache(_words_of)
 
 
-def from_text(question: type, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said in text, of which some values are to be made first."""
-    words = dict(said)
+def from_text(question: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that were said in text; what stands there several times is a tuple. Of some a value is made first."""
+    words: dict[str, Any] = {}
+    for each in words_of(question):
+        said = given.get(each.name, ())
+        if isinstance(said, tuple) and not each.kind.several:
+            if len(said) > 1:
+                raise WordError(f"{{{each.name}}} was given more than once; this command takes one")
+            said = said[0] if said else None
+        if said is not None and said != ():
+            words[each.name] = said
     for each in words_of(question):
         if each.name in words and each.kind.from_text is not None:
             words[each.name] = each.kind.from_text(words[each.name], words)
@@ -118,18 +135,14 @@ def share() -> ValueKind:
     return ValueKind(probability, "SHARE", float)
 
 
-def share_of_rows() -> ValueKind:
-    """A share such as 10% or 0.1, in hundredths of a percent."""
-
-    def check(name: str, value: Any) -> float:
-        text = str(value).strip()
-        with suppress(ValueError):
-            found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-            if 0 < found < 1 and abs(found - round(found, 4)) < 1e-12 and round(found, 4) > 0:
-                return round(found, 4)
-        raise ParameterError(f"{name} must be a share above 0 and below 1, such as 10% or 0.1, not {value!r}")
-
-    return ValueKind(check, "SHARE")
+def share_of_rows(name: str, value: Any) -> float:
+    """The check of a share such as 10% or 0.1, in hundredths of a percent."""
+    text = str(value).strip()
+    with suppress(ValueError):
+        found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        if 0 < found < 1 and abs(found - round(found, 4)) < 1e-12 and round(found, 4) > 0:
+            return round(found, 4)
+    raise ParameterError(f"{name} must be a share above 0 and below 1, such as 10% or 0.1, not {value!r}")
 
 
 def choice(*allowed: str) -> ValueKind:
@@ -178,15 +191,16 @@ def _names(name: str, value: Any, most: int | None = None) -> tuple[str, ...]:
     return names
 
 
+def two_ends(name: str, value: Any, what: str = "numbers") -> tuple[Any, Any]:
+    """The check of LOW and HIGH, which are public."""
+    if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
+        raise ParameterError(f"{name} must be two public {what}: LOW and HIGH")
+    return tuple(value)
+
+
 def number_range() -> ValueKind:
     """Two numbers, LOW and HIGH, which are public."""
-
-    def check(name: str, value: Any) -> Any:
-        if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != 2:
-            raise ParameterError(f"{name} must be two public numbers: LOW and HIGH")
-        return tuple(value)
-
-    return ValueKind(check, "LOW HIGH", float, values=2)
+    return ValueKind(two_ends, "LOW HIGH", float, values=2)
 
 
 # ---- what goes together ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Everything here is public: it is computed from parameters and from what was publ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
 MOST_ITEMS = 2**63
 """As many items as a summary can hold: bounds grow with the logarithm."""
+_ADDED = ("of_published", "scaling", "stretches")
+
+
+def _plain(value: Any) -> Any:
+    """A part of an error model as JSON has it; an infinite number is null."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +62,11 @@ class Noise:
 
         return discrete_gaussian_tail(float(self.scale), s)
 
-    def bound(self, beta: float, tails: float = 2) -> int:
-        """The smallest b such that all draws are at most b in absolute value, except with probability beta.
+    def bound(self, beta: float, tails: float = 2) -> float:
+        """What no draw exceeds in absolute value, except with probability beta, in units of the published counts.
 
-        A draw is taken to fail with probability `tails` times P[Z >= b+1].
+        It is the step times the smallest such whole number b, where a draw is taken to fail with probability `tails`
+        times P[Z >= b+1]; of step 1 it is whole.
         """
         # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
         most = -math.expm1(math.log1p(-probability("beta", beta)) / self.draws) / tails
@@ -64,19 +75,17 @@ class Noise:
 
             from discreet.privacy.calibration.tails import weighted_sum_reach
 
-            reach = weighted_sum_reach(np.array([float(self.terms)]), np.ones(1), -math.log(most))
-            return math.ceil(float(self.scale) * float(reach[0]))
-        if self.law == "laplace":
+            sums = weighted_sum_reach(np.array([float(self.terms)]), np.ones(1), -math.log(most))
+            reach = math.ceil(float(self.scale) * float(sums[0]))
+        elif self.law == "laplace":
             from discreet.privacy.calibration.tails import laplace_reach
 
-            return laplace_reach(float(1 / self.scale), most)
-        from discreet.privacy.calibration.gaussian import gaussian_reach
+            reach = laplace_reach(float(1 / self.scale), most)
+        else:
+            from discreet.privacy.calibration.gaussian import gaussian_reach
 
-        return gaussian_reach(float(self.scale), most)
-
-    def bound_in_counts(self, beta: float, tails: float = 2) -> float:
-        """The same in units of the published counts."""
-        return float(self.bound(beta, tails) * self.step)
+            reach = gaussian_reach(float(self.scale), most)
+        return reach if self.step == 1 else float(reach * self.step)
 
     @property
     def variance(self) -> float:
@@ -134,18 +143,13 @@ class Scaling:
     in_steps: bool = False
     covered: float | None = None
 
-    @property
-    def share_of_counts(self) -> float:
-        """Of a chance of failing, what is left for the noise of the counts."""
-        return 0.99 if self.noise is None else 0.79
-
     def above(self, kept: Any, steps: Any, beta: float) -> Any:
         """The largest true numbers, given at most `kept` of them are left, except for a probability of beta."""
         import numpy as np
 
-        people = self.people + self.sizes.draws * self.sizes.bound_in_counts(0.01 * beta)
+        people = self.people + self.sizes.draws * self.sizes.bound(0.01 * beta)
         kept = kept + 2.0 * max(people, 0.0) * steps
-        around = 0.0 if self.noise is None else self.noise.bound_in_counts(0.2 * beta, 1)
+        around = 0.0 if self.noise is None else self.noise.bound(0.2 * beta, 1)
         upper = np.full(len(kept), np.inf)
         for place, (ratio, lost) in enumerate(zip(self.ratios, self.lost, strict=True)):
             most = max(lost + around, 0.0) if place + 1 < len(self.ratios) else 0.0
@@ -154,15 +158,7 @@ class Scaling:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        return {
-            "ratios": list(self.ratios),
-            "lost": list(self.lost),
-            "noise": None if self.noise is None else self.noise.to_dict(),
-            "people": self.people,
-            "sizes": self.sizes.to_dict(),
-            "in_steps": self.in_steps,
-            "covered": self.covered,
-        }
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Scaling:
@@ -335,8 +331,8 @@ class ErrorModel:
         """
         tails = 3 if self.of_published else 2
         if self.shared is None:
-            return self.noise.bound_in_counts(beta, tails)
-        separately = self.noise.bound_in_counts(beta / 2, tails) + self.shared.bound_in_counts(beta / 2)
+            return float(self.noise.bound(beta, tails))
+        separately = float(self.noise.bound(beta / 2, tails) + self.shared.bound(beta / 2))
         laws = {self.noise.law, self.shared.law}
         if laws != {"gaussian"} or self.noise.step != self.shared.step or self.of_published:
             return separately
@@ -345,15 +341,15 @@ class ErrorModel:
         sigma, kappa = sum_of_two(float(self.noise.scale), float(self.shared.scale))
         if kappa == math.inf:
             return separately
-        together = replace(self.noise, scale=Fraction(sigma)).bound(beta, 2 * kappa)
-        return min(separately, float(together * self.noise.step))
+        return min(separately, float(replace(self.noise, scale=Fraction(sigma)).bound(beta, 2 * kappa)))
 
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
         beta = 1.0 - probability("confidence", confidence)
         if self.stretches is not None and self.stretches.counters:
             return self._of_found(self.stretches.counters, beta / 3.0, 0 if offset is None else offset)
-        beta *= 1.0 if self.scaling is None else self.scaling.share_of_counts
+        if self.scaling is not None:  # the rest of what may fail is for `Scaling.above`
+            beta *= 0.99 if self.scaling.noise is None else 0.79
         parts = self.random_parts
         around = self.noise_bound(beta * (1 if self.shared is None else 2) / parts)
         above_truth, below_truth = self.summary_above, self.summary_below
@@ -364,7 +360,7 @@ class ErrorModel:
         if self.offset_noise is not None:
             if offset is None:
                 raise ParameterError("this error model needs the published offset")
-            above_truth += max(0.0, offset + self.offset_noise.bound_in_counts(beta / parts))
+            above_truth += max(0.0, offset + self.offset_noise.bound(beta / parts))
         return around + above_truth, around + below_truth
 
     def _of_found(self, counters: int, beta: float, offset: int) -> tuple[float, float]:
@@ -391,19 +387,9 @@ class ErrorModel:
         return [(ends[offset][0], ends[offset][1] + more) for (offset, _), more in both]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        return {
-            "noise": self.noise.to_dict(),
-            "shared": None if self.shared is None else self.shared.to_dict(),
-            "offset_noise": None if self.offset_noise is None else self.offset_noise.to_dict(),
-            "summary_below": _finite(self.summary_below),
-            "summary_above": _finite(self.summary_above),
-            "lowest": self.lowest,
-            "collisions": None if self.collisions is None else self.collisions.to_dict(),
-            **({"of_published": True} if self.of_published else {}),
-            **({"scaling": self.scaling.to_dict()} if self.scaling is not None else {}),
-            **({"stretches": self.stretches.to_dict()} if self.stretches is not None else {}),
-        }
+        """A JSON-ready description; what was added later is there where it says something."""
+        told = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {name: value for name, value in told.items() if value or name not in _ADDED}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ErrorModel:
@@ -420,7 +406,3 @@ class ErrorModel:
             scaling=None if values.get("scaling") is None else Scaling.from_dict(values["scaling"]),
             stretches=None if values.get("stretches") is None else Stretches.from_dict(values["stretches"]),
         )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import io
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet.errors import CorruptStateError, DataError
 from discreet.privacy.guarantee import Guarantee
+from discreet.releases.release import unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from typing_extensions import Self
 
 VALUE_KINDS: dict[str, Callable[[Any], Any]] = {
     "number": float,
@@ -35,6 +39,7 @@ class EstimateTable:
 
     guarantee: Guarantee
     confidence: float
+    stored_as: ClassVar[str]  # in a payload
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,6 +120,39 @@ class EstimateTable:
         from discreet.releases.explain import explained
 
         return explained(self.guarantee.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_dict(cls, told: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`; any of `unreadable` for what is none."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The inverse of `to_json`."""
+        try:
+            return cls.of_dict(json.loads(text))
+        except unreadable():
+            # Without the cause: it may quote a group.
+            raise DataError(f"this is not JSON of published {cls.stored_as}") from None
+
+    def to_payload(self) -> bytes:
+        """What a ledger stores."""
+        return json.dumps({"release": self.stored_as, "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Self:
+        """The inverse of `to_payload`."""
+        try:
+            told = json.loads(payload)
+            if told["release"] != cls.stored_as or told["version"] != 1:
+                raise ValueError
+            return cls.of_dict(told["told"])
+        except unreadable():
+            raise CorruptStateError(f"the ledger holds something other than {cls.stored_as} under this id") from None
 
     def to_csv(self) -> str:
         """A line for each, after one with the names. A bound that is not known is empty."""

@@ -124,9 +124,9 @@ def explanation(
             "guesses the seed can take the noise away. Do not publish it."
         ]
     several = several_spans(guarantee)
-    paragraphs = [_protected(guarantee), *([f"Several days: {several}"] if several else []), _against(guarantee)]
-    paragraphs += [_epsilon(guarantee), _odds(guarantee)]
-    paragraphs.append(_counts(guarantee))
+    paragraphs = [_protected(guarantee), *([f"Several days: {several}"] if several else [])]
+    paragraphs.append("Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release."))
+    paragraphs += [_epsilon(guarantee), _odds(guarantee), _counts(guarantee)]
     if counted != "events":
         lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
         contain = "" if scaling is None else f" {intervals_of(counted, scaling)}"
@@ -179,10 +179,6 @@ def _protected(guarantee: dict[str, Any]) -> str:
         "Replace": "the value of each single item. How many items there were is public.",
     }
     return "What is protected: " + whom.get(unit["name"], f"{unit['description']}.")
-
-
-def _against(guarantee: dict[str, Any]) -> str:
-    return "Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release.")
 
 
 def spent(guarantee: dict[str, Any]) -> tuple[float, float]:

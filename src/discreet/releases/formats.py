@@ -15,6 +15,8 @@ from discreet.privacy.checks import numbered
 from discreet.releases.labels import cut, readable, short
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.guarantee import Guarantee
     from discreet.releases.release import Release
@@ -25,23 +27,27 @@ _NARROWEST = 8  # of a column that is folded
 
 def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
     """Items, counts and intervals for people, and what the release promises."""
+    names = release.names
+    rows = table_rows(release, names, confidence)
     rest = None if release.total is None else release.rest(confidence)
-    rows = table_rows(release, confidence)
     if rest is not None:
-        nothing = [""] * (len(release.names) - 1)
+        nothing = [""] * (len(names) - 1)
         rows.append(["(everything else)", *nothing, f"{int(rest.value):,}", intervals([rest.lower], [rest.upper])[0]])
-    return f"{_counts_text(release, rows, confidence, width)}{paragraph(release.guarantee.sentence())}\n"
+    headings = [*names, COUNT_HEADINGS[release.counted], f"{100 * confidence:g}% interval"]
+    table = table_text(headings, rows, (len(names), len(names) + 1), width)
+    return f"{table}{paragraph(release.guarantee.sentence())}\n"
 
 
-def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] | None = None) -> list[list[Any]]:
+def table_rows(
+    release: Release, names: Sequence[str], confidence: float, cell: Callable[[Any], str] | None = None
+) -> list[list[Any]]:
     """The cells of a table for people: the columns of the items, count and interval. A group is named in its first row.
 
     `cell` makes texts of the items, for tables that do not do so themselves. Groups of a public list without a
     published item have a row that says so.
     """
     items, numbers, lower, upper = zip(*release.rows(confidence), strict=True) if len(release) else ((), (), (), ())
-    many_columns = len(release.names)
-    columns: list[Any] = [items] if many_columns == 1 else list(zip(*items, strict=True)) or [()] * many_columns
+    columns: list[Any] = [items] if len(names) == 1 else list(zip(*items, strict=True)) or [()] * len(names)
     if cell is not None:
         columns = [map(cell, column) for column in columns]
     counts = [f"{count:,}" for count in numbers]
@@ -51,12 +57,12 @@ def table_rows(release: Release, confidence: float, cell: Callable[[Any], str] |
     told: list[list[Any]] = []
     many, place = len(release.by), 0
     for group, found in release.groups.items():
-        names = list(group) if many > 1 else [group]
-        names = names if cell is None else list(map(cell, names))
+        parts = list(group) if many > 1 else [group]
+        parts = parts if cell is None else list(map(cell, parts))
         if not len(found):
-            told.append([*names, NONE_PASSED, *[""] * (len(release.names) - many - 1), "", ""])
+            told.append([*parts, NONE_PASSED, *[""] * (len(names) - many - 1), "", ""])
         for index in range(len(found)):
-            told.append([*(names if index == 0 else [""] * many), *rows[place][many:]])
+            told.append([*(parts if index == 0 else [""] * many), *rows[place][many:]])
             place += 1
     return told
 
@@ -76,16 +82,11 @@ def foremost(release: Release, most: int) -> Release:
 
 def foremost_rows(shown: Release, confidence: float, most: int) -> tuple[list[list[Any]], int]:
     """The rows of what `foremost` chose, and how many groups without an item have none, because all were too many."""
-    rows = table_rows(shown, confidence, readable)
+    rows = table_rows(shown, shown.names, confidence, readable)
     if not shown.by or len(rows) <= most:
         return rows, 0
     told = [row for row in rows if row[len(shown.by)] != NONE_PASSED]
     return told, len(rows) - len(told)
-
-
-def _counts_text(release: Release, rows: Sequence[Sequence[Any]], confidence: float, width: int | None = None) -> str:
-    headings = [*release.names, COUNT_HEADINGS[release.counted], f"{100 * confidence:g}% interval"]
-    return table_text(headings, rows, (len(headings) - 2, len(headings) - 1), width)
 
 
 def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
@@ -100,10 +101,12 @@ def as_text(release: Release, confidence: float = 0.95, most: int = 10) -> str:
         return f"{first}\n{none_passed(release)}"
     shown = foremost(release, most)
     rows, empty = foremost_rows(shown, confidence, most)
-    columns = list(zip(*rows, strict=True)) or [()] * (len(release.names) + 2)
-    many = len(release.names)
+    names = release.names
+    many = len(names)
+    columns = list(zip(*rows, strict=True)) or [()] * (many + 2)
     cells = [short(column, 60) if many > 1 else cut(column, 60) for column in columns[:many]]
-    table = _counts_text(release, list(zip(*cells, *columns[many:], strict=True)), confidence)
+    headings = [*names, COUNT_HEADINGS[release.counted], f"{100 * confidence:g}% interval"]
+    table = table_text(headings, list(zip(*cells, *columns[many:], strict=True)), (many, many + 1))
     more = [f"... and {len(release) - len(shown):,} more"] if len(release) > len(shown) else []
     more += [f"In {numbered(empty, 'group')} no item passed."] if empty else []
     more += [] if len(release) else [none_passed(release)]
@@ -156,15 +159,17 @@ def as_csv(release: Release, confidence: float = 0.95, width: int | None = None)
 
 
 def as_parquet(release: Release, confidence: float = 0.95, width: int | None = None) -> bytes:
-    """Items, counts and bounds; all else is in the metadata "discreet", as JSON."""
-    import pyarrow as pa
+    """Items, counts and bounds; all else is in the metadata."""
+    told = {name: told for name, told in release.to_dict(confidence).items() if name != "items"}
+    return parquet_of(release.to_arrow(confidence), told)
+
+
+def parquet_of(table: pa.Table, told: dict[str, Any]) -> bytes:
+    """A table as Parquet; what else is told is in the metadata "discreet", as JSON."""
     import pyarrow.parquet
 
-    described = release.to_dict(confidence)
-    del described["items"]
     sink = io.BytesIO()
-    table = release.to_arrow(confidence).replace_schema_metadata({"discreet": json.dumps(described)})
-    pa.parquet.write_table(table, sink)
+    pyarrow.parquet.write_table(table.replace_schema_metadata({"discreet": json.dumps(told)}), sink)
     return sink.getvalue()
 
 
@@ -301,9 +306,8 @@ def _risen(risen: dict[str, Any], width: int | None) -> list[str]:
     return [f"{since}:", "", table if cells else "No item was listed at both ticks.\n"]
 
 
-def paragraph(text: str) -> str:
-    """A text in lines of at most 100 characters."""
-    return textwrap.fill(text, 100)
+paragraph = textwrap.TextWrapper(100).fill
+"""A text in lines of at most 100 characters."""
 
 
 def intervals(lower: Iterable[float | None], upper: Iterable[float | None]) -> list[str]:
@@ -332,12 +336,12 @@ def table_text(
         [cell if type(cell) is str and cell.isprintable() else printable(cell) for cell in (heading, *column)]
         for heading, column in zip(headings, list(zip(*rows, strict=True)) or [()] * len(headings), strict=True)
     ]
-    sizes = [_cells(column) for column in columns]
+    sizes = [[len(text) if text.isascii() else sum(map(_cell, text)) for text in column] for column in columns]
     widths = [max(each) for each in sizes]
     head = 1
-    if width is not None and _narrow(widths, [place for place in range(len(widths)) if place not in right], width):
-        columns, head = _folded(columns, widths)
-        sizes = [_cells(column) for column in columns]
+    if width is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        columns, head = _folded(columns, widths, [place for place in range(len(widths)) if place not in right], width)
+        sizes = [[sum(map(_cell, text)) for text in column] for column in columns]
     aligned = [
         [" " * (most - size) + cell if place in right else cell + " " * (most - size)
          for cell, size in zip(column, own, strict=True)]
@@ -348,30 +352,25 @@ def table_text(
     return "\n".join(lines) + "\n"
 
 
-def _cells(texts: Iterable[str]) -> list[int]:
-    """How many cells of a terminal each text takes."""
-    return [len(text) if text.isascii() else sum(map(_cell, text)) for text in texts]
-
-
 def _cell(character: str) -> int:
+    """How many cells of a terminal it takes."""
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _narrow(widths: list[int], foldable: Sequence[int], width: int) -> bool:
-    """Make the widest columns narrower until the table fits, or all are as narrow as can be read; whether any is."""
-    before = list(widths)
+def _folded(
+    columns: Sequence[Sequence[str]], widths: list[int], foldable: Sequence[int], width: int
+) -> tuple[list[list[str]], int]:
+    """Cells that are too wide, in several lines; and how many lines the headings take.
+
+    The widest columns are made narrower until the table fits, or all are as narrow as can be read.
+    """
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         widest = max(foldable, key=lambda place: widths[place], default=None)
         if widest is None or widths[widest] <= _NARROWEST:
             break
         widths[widest] -= 1
-    return widths != before
-
-
-def _folded(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> tuple[list[list[str]], int]:
-    """Cells that are too wide, in several lines; and how many lines the headings take."""
     lines: list[list[str]] = [[] for _ in columns]
     head = 0
     for row in zip(*columns, strict=True):

@@ -7,18 +7,15 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from discreet._later import np, pa
-from discreet.errors import CorruptStateError, DataError, NotPublishedError
-from discreet.events.values import column_of_plain, parts_of, plain_column
+from discreet.errors import NotPublishedError
+from discreet.events.values import column_of_plain, parts_of, plain_column, taken
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
-from discreet.releases.rows import ArrayRows, free_names
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from discreet.releases.release import free_names, order_of
 
 _JSON_NAMES = ("value", "lower", "upper")
 
@@ -42,6 +39,8 @@ class GroupRelease(EstimateTable):
         asked: What was asked for, and when.
     """
 
+    stored_as: ClassVar[str] = "groups"
+
     groups: pa.StructArray
     values: tuple[Any, ...]
     lower: tuple[Any, ...]
@@ -61,7 +60,7 @@ class GroupRelease(EstimateTable):
         of: str, kind: str = "number", **more: Any,
     ) -> GroupRelease:  # fmt: skip
         """The same rows in the order of the groups; numbers as `kind` has them."""
-        order = ArrayRows(groups, np.zeros(len(groups), np.int64)).order(len(groups.type))
+        order = order_of(groups, np.zeros(len(groups), np.int64), len(groups.type))
         made = int if kind == "whole" else float
 
         def ordered(column: Any) -> tuple[Any, ...]:
@@ -69,7 +68,7 @@ class GroupRelease(EstimateTable):
             return tuple(_number(column[place], made) if plain else column[place] for place in order)
 
         rows = ordered(values), ordered(lower), ordered(upper)
-        return cls(_taken(groups, order), rows[0], rows[1], rows[2], guarantee, confidence, of, kind, **more)
+        return cls(taken(groups, order), rows[0], rows[1], rows[2], guarantee, confidence, of, kind, **more)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,16 +148,7 @@ class GroupRelease(EstimateTable):
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> GroupRelease:
-        """The inverse of `to_json`."""
-        try:
-            return cls._of_dict(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            # Without the cause: it may quote a group.
-            raise DataError("this is not JSON of published groups") from None
-
-    @classmethod
-    def _of_dict(cls, told: dict[str, Any]) -> GroupRelease:
+    def of_dict(cls, told: dict[str, Any]) -> GroupRelease:
         kind, rows, described = str(told.get("kind", "number")), told["groups"], told["group_columns"]
         names = free_names([each["name"] for each in described], _JSON_NAMES)
         columns = [column_of_plain([row[name] for row in rows], of) for name, of in zip(names, described, strict=True)]
@@ -183,33 +173,11 @@ class GroupRelease(EstimateTable):
             asked=Asked.from_dict(told) if "time" in told else None,
         )
 
-    def to_payload(self) -> bytes:
-        """What a ledger stores."""
-        return json.dumps({"release": "groups", "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
-
-    @classmethod
-    def from_payload(cls, payload: bytes) -> GroupRelease:
-        """The inverse of `to_payload`."""
-        try:
-            told = json.loads(payload)
-            if told["release"] != "groups" or told["version"] != 1:
-                raise ValueError
-            return cls._of_dict(told["told"])
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            raise CorruptStateError("the ledger holds something other than an answer by group under this id") from None
-
     def to_parquet(self) -> bytes:
         """The columns of `to_arrow`; all else is in the metadata "discreet", as JSON."""
-        import io
+        from discreet.releases.formats import parquet_of
 
-        import pyarrow.parquet
-
-        described = self.to_dict()
-        del described["groups"]
-        sink = io.BytesIO()
-        table = self.to_arrow().replace_schema_metadata({"discreet": json.dumps(described)})
-        pyarrow.parquet.write_table(table, sink)
-        return sink.getvalue()
+        return parquet_of(self.to_arrow(), {name: told for name, told in self.to_dict().items() if name != "groups"})
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, ax: Any = None, confidence: float | None = None
@@ -222,10 +190,3 @@ class GroupRelease(EstimateTable):
 
 def _number(value: Any, made: type) -> Any:
     return float(value) if math.isinf(value) or math.isnan(value) else made(value)
-
-
-def _taken(groups: pa.StructArray, order: npt.NDArray[np.int64]) -> pa.StructArray:
-    from discreet.events.values import taken
-
-    columns = [taken(column, order) for column in parts_of(groups)]
-    return pa.StructArray.from_arrays(columns, [each.name for each in groups.type])

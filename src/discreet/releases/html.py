@@ -32,7 +32,12 @@ def as_html(release: Release, confidence: float = 0.95, most: int = MOST, of_pag
     cells = [row[:many] for row in told]
     shorter = [short(column, _LONGEST) if many > 1 else cut(column, _LONGEST) for column in zip(*cells, strict=True)]
     for texts, labels in zip(cells, zip(*shorter, strict=True), strict=True):
-        items = [_item(text, label) for text, label in zip(texts, labels, strict=True)]
+        items = [
+            f"<bdi>{html.escape(label)}</bdi>"
+            if label == text
+            else f'<bdi title="{html.escape(text, quote=True)}">{html.escape(label)}</bdi>'
+            for text, label in zip(texts, labels, strict=True)
+        ]
         begins = bool(release.by) and texts[0] != ""
         if release.by and texts[len(release.by)] == NONE_PASSED:
             body.append(_row(items, "", None, begins))
@@ -88,11 +93,6 @@ def table_html(above: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     lines = ["".join(f"<div>{html.escape(line)}</div>" for line in text.splitlines()) for text in (above, below)]
     table = f'<table style="border-collapse:collapse;border:0;color:inherit">{head}{body}</table>'
     return f'<div style="color:inherit;line-height:1.4">{lines[0]}{table}{lines[1]}</div>'
-
-
-def _item(text: str, short: str) -> str:
-    whole = f' title="{html.escape(text, quote=True)}"' if short != text else ""
-    return f"<bdi{whole}>{html.escape(short)}</bdi>"
 
 
 def _row(items: list[str], bar: str, row: Any, begins: bool = False) -> str:

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._later import np, pa
 from discreet.errors import NotPublishedError, ParameterError
+from discreet.events.values import plain_items
 from discreet.privacy.calibration.tick_noise import Change, TickNoise, difference_reach
 from discreet.privacy.checks import probability
+from discreet.releases.release import Release, numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
     from discreet.privacy.guarantee import Guarantee
-    from discreet.releases.release import Release
 
 _OF_DIFFERENCE = 0.9  # of the chance to fail, where the intervals of both ticks are needed as well
 
@@ -178,15 +179,14 @@ class Increase:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description. Bytes are written as hexadecimal; an infinite bound is null."""
+        ends = (numbers(self.lower.tolist()), numbers(self.upper.tolist()))
+        rows = zip(plain_items(self.items), self.values.tolist(), *ends, strict=True)
         return {
             "since": self.since,
             "tick": self.tick,
             "confidence": self.confidence,
-            "items": [
-                {"item": _plain(item), "increase": value, "lower": _finite(low), "upper": _finite(high)}
-                for item, value, low, high in self.rows()
-            ],
-            "appeared": [_plain(item) for item in self.appeared],
+            "items": [dict(zip(IncreaseRow._fields, row, strict=True)) for row in rows],
+            "appeared": plain_items(self.appeared),
         }
 
     def to_json(self) -> str:
@@ -281,11 +281,3 @@ def _falls(to: OverTime, since: OverTime) -> bool:
     before = {(name, noise): tick for name, noise, tick in since.terms or ()} if to.shares(since) else {}
     both = [(noise, before[name, noise], tick) for name, noise, tick in to.terms or () if (name, noise) in before]
     return any(noise.covariance(earlier, later) < 0.0 for noise, earlier, later in both)
-
-
-def _plain(item: Any) -> Any:
-    return item.hex() if isinstance(item, bytes) else item
-
-
-def _finite(value: float) -> int | float | None:
-    return None if not math.isfinite(value) else int(value) if float(value).is_integer() else value

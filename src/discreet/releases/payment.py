@@ -18,14 +18,16 @@ Before either, `check_payer` refuses what no ledger could record. Everything els
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import LedgerError, ParameterError
-from discreet.noise import RandomSource, system_source
+from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit
 from discreet.privacy.guarantee import Asked, now
 from discreet.releases.release import Release
@@ -97,7 +99,7 @@ class Payer:
     Attributes:
         account: An account of a ledger; None if nobody keeps count.
         charge_id: Names the charge. Repeating it returns what is stored under it; None makes a new one.
-        source: For tests and audits only: an answer from a seeded source is NOT private.
+        source: For tests and audits only: an answer from a seeded source is NOT private. None is the system's.
         request: What else the charge id stands for, in public words.
         time: When it was asked. Reading comes later, and how long it takes depends on the data.
     """
@@ -109,12 +111,20 @@ class Payer:
     time: str = field(default_factory=now)
 
     def __post_init__(self) -> None:
-        check_payer(self.account, self.charge_id, self.source)
+        """Refuse what no ledger could record: no account, an id without one, a source that is not private."""
+        account, source = self.account, self.source
+        if account is not None:
+            from discreet.privacy.ledger import Account
 
-    @property
-    def drawn_from(self) -> RandomSource:
-        """Where the noise comes from."""
-        return system_source() if self.source is None else self.source
+            if not isinstance(account, Account):
+                kind = type(account).__name__
+                raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {kind}")
+        if self.charge_id is not None and account is None:
+            raise ParameterError("charge_id needs ledger: the account that it names a charge of")
+        if source is not None and not isinstance(source, RandomSource):
+            raise ParameterError(f"source must be a random source, made by seeded_source, not {type(source).__name__}")
+        if source is not None and source.seeded and account is not None:
+            raise ParameterError("ledger cannot be combined with a seeded source, whose releases are not private")
 
     def check(self, budget: Budget, cost: Charge | None = None, unit: Unit | None = None, period: Any = None) -> None:
         """Refuse what the account cannot pay, where no charge may have been made before. Nothing is charged."""
@@ -130,54 +140,42 @@ class Payer:
         if self.account is None or self.charge_id is None:
             return None
         payload = self.account.stored(self.charge_id, budget, question)
-        return None if payload is None else with_payment(answer_of(payload), "replayed")
+        return None if payload is None else changed(answer_of(payload), payment="replayed")
 
     def pay(self, bill: Bill, draw: Callable[[], Any], asked: Mapping[str, Any]) -> Any:
         """Charge, draw, store: the answer, which says what was `asked` (see `Asked`) and how it was paid."""
         said = Asked.of(self.time, **asked)
         if self.account is None:
-            return with_asked(draw(), said)
-        assumed = self.account.assumptions
+            return changed(draw(), asked=said)
+        assumed = self.account.assumptions  # what the account's total rests on
 
         def drawn() -> Any:
-            return with_asked(_with_assumptions(draw(), assumed), said)
+            answer = draw()
+            told = (*answer.guarantee.assumptions, *assumed)
+            return changed(answer, asked=said, guarantee=replace(answer.guarantee, assumptions=told))
 
         answer, payment = pay_and_draw(
-            self.account, self.charge_id, bill, drawn, to_payload=payload_of, from_payload=answer_of
+            self.account,
+            self.charge_id,
+            bill,
+            drawn,
+            to_payload=lambda answer: answer.to_payload(),
+            from_payload=answer_of,
         )
-        return with_payment(answer, payment)
+        return changed(answer, payment=payment)
 
 
-def payload_of(answer: Any) -> bytes:
-    """An answer as the ledger stores it."""
-    if isinstance(answer, Estimate):
-        from discreet.releases.number_payload import estimate_payload
-
-        return estimate_payload(answer)
-    payload: bytes = answer.to_payload()
-    return payload
+_KINDS = {"quantiles": "QuantileRelease", "groups": "GroupRelease", "report": "ReportRelease"}
 
 
 def answer_of(payload: bytes) -> Any:
-    """The inverse: a `Release`, an `Estimate`, a `QuantileRelease`, a `GroupRelease` or a `ReportRelease`."""
+    """What a ledger stores: a `Release`, an `Estimate`, a `QuantileRelease`, a `GroupRelease` or a `ReportRelease`."""
+    from discreet import releases
+
     kind = kind_of_answer(payload)
     if kind == "estimate":
-        from discreet.releases.number_payload import estimate_of_payload
-
-        return estimate_of_payload(payload)
-    if kind == "quantiles":
-        from discreet.releases.quantile_list import QuantileRelease
-
-        return QuantileRelease.from_payload(payload)
-    if kind == "report":
-        from discreet.releases.report_release import ReportRelease
-
-        return ReportRelease.from_payload(payload)
-    if kind == "groups":
-        from discreet.releases.group_list import GroupRelease
-
-        return GroupRelease.from_payload(payload)
-    return Release.from_payload(payload)
+        return Estimate.from_payload(payload)
+    return getattr(releases, _KINDS.get(str(kind), "Release")).from_payload(payload)
 
 
 def kind_of_answer(payload: bytes) -> object:
@@ -189,53 +187,31 @@ def kind_of_answer(payload: bytes) -> object:
     return stored.get("release") if isinstance(stored, dict) else None
 
 
-def with_payment(answer: Any, payment: str | None) -> Any:
-    """The same, which says how it was paid."""
-    if hasattr(answer, "with_payment"):  # of several
-        return answer.with_payment(payment)
-    if not isinstance(answer, Release):
-        return replace(answer, payment=payment)
-    answer.payment = payment
-    return answer
+def changed(answer: Any, **changes: Any) -> Any:
+    """The same answer with another `guarantee` or `payment`, or which says what was `asked`; of a report, every part.
 
-
-def _with_assumptions(answer: Any, assumed: tuple[str, ...]) -> Any:
-    """The same, whose guarantee says what the account's total rests on."""
-    if not assumed:
+    A report's guarantee is its own: those of its parts stay.
+    """
+    if isinstance(answer, Release):
+        answer = copy.copy(answer)
+        vars(answer).update(changes)
         return answer
-    promised = replace(answer.guarantee, assumptions=(*answer.guarantee.assumptions, *assumed))
-    return answer.with_guarantee(promised) if hasattr(answer, "with_guarantee") else replace(answer, guarantee=promised)
+    if hasattr(answer, "parts"):
+        told = {name: value for name, value in changes.items() if name != "guarantee"}
+        parts = []
+        for part in answer.parts:
+            if "asked" in changes:
+                told["asked"] = Asked.of(changes["asked"].time, **part.told)
+            parts.append(replace(part, answer=changed(part.answer, **told)))
+        changes["parts"] = tuple(parts)
+    elif isinstance(answer, Estimate) and "asked" in changes:
+        changes["asked"] = changes["asked"].to_dict()
+    return replace(answer, **changes)
 
 
-def with_asked(answer: Any, asked: Asked) -> Any:
-    """The same, which says what was asked."""
-    if hasattr(answer, "with_asked"):
-        return answer.with_asked(asked)
-    if isinstance(answer, Estimate):
-        return replace(answer, asked=asked.to_dict())
-    if not isinstance(answer, Release):
-        return replace(answer, asked=asked)
-    answer.asked = asked
-    return answer
-
-
-def check_payer(ledger: object, charge_id: object, source: object) -> None:
-    """Refuse what no ledger could record: something that is not an account, an id without one, a source that is not
-    private."""
-    if ledger is not None and not _is_account(ledger):
-        raise ParameterError(f"ledger must be an account, Ledger(path).account(name), not {type(ledger).__name__}")
-    if charge_id is not None and ledger is None:
-        raise ParameterError("charge_id needs ledger: the account that it names a charge of")
-    if source is not None and not isinstance(source, RandomSource):
-        raise ParameterError(f"source must be a random source, made by seeded_source, not {type(source).__name__}")
-    if isinstance(source, RandomSource) and source.seeded and ledger is not None:
-        raise ParameterError("ledger cannot be combined with a seeded source, whose releases are not private")
-
-
-def _is_account(ledger: object) -> bool:
-    from discreet.privacy.ledger import Account
-
-    return isinstance(ledger, Account)
+def check_payer(ledger: Any, charge_id: Any, source: Any) -> None:
+    """Refuse what no `Payer` may be."""
+    Payer(ledger, charge_id, source)
 
 
 def is_stored(account: Account | None, charge_id: str | None) -> bool:
@@ -269,9 +245,9 @@ def pay_and_draw(
     """
     if account is None:
         return draw(), None
-    from discreet.privacy.ledger import new_charge_id, one_connection
+    from discreet.privacy.ledger import one_connection
 
-    charge_id = new_charge_id() if charge_id is None else charge_id
+    charge_id = str(uuid.uuid4()) if charge_id is None else charge_id
     with one_connection():
         paid = account.pay(charge_id, bill.budget, **bill.details)
         if paid.payload is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from discreet.errors import CorruptStateError, DataError, NotPublishedError
+from discreet.errors import NotPublishedError
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.estimate_table import VALUE_KINDS, EstimateTable, plain
@@ -40,6 +40,8 @@ class QuantileRelease(EstimateTable):
         payment: How it was paid, see `releases.payment`.
         asked: What was asked for, and when.
     """
+
+    stored_as: ClassVar[str] = "quantiles"
 
     rows: tuple[QuantileRow, ...]
     guarantee: Guarantee
@@ -96,46 +98,24 @@ class QuantileRelease(EstimateTable):
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> QuantileRelease:
-        """The inverse of `to_json`."""
-        try:
-            told = json.loads(text)
-            kind = str(told.get("kind", "number"))
-            read = VALUE_KINDS[kind]
-            rows = tuple(
-                QuantileRow(float(row["quantile"]), *(read(row[key]) for key in QuantileRow._fields[1:]))
-                for row in told["quantiles"]
-            )
-            low, high = map(read, told["range"])
-            guarantee = Guarantee.from_dict(told["guarantee"])
-            made = cls(
-                rows,
-                guarantee,
-                float(told["confidence"]),
-                (low, high),
-                str(told["scale"]),
-                int(told["bins"]),
-                str(told["of"]),
-                kind,
-                asked=Asked.from_dict(told) if "time" in told else None,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise DataError("this is not JSON of published quantiles") from None
+    def of_dict(cls, told: dict[str, Any]) -> QuantileRelease:
+        kind = str(told.get("kind", "number"))
+        read = VALUE_KINDS[kind]
+        rows = tuple(
+            QuantileRow(float(row["quantile"]), *(read(row[key]) for key in QuantileRow._fields[1:]))
+            for row in told["quantiles"]
+        )
         if not all(math.isfinite(number) for row in rows for number in row if isinstance(number, (int, float))):
-            raise DataError("this is not JSON of published quantiles")
-        return made
-
-    def to_payload(self) -> bytes:
-        """What a ledger stores."""
-        return json.dumps({"release": "quantiles", "version": 1, "told": self.to_dict()}, allow_nan=False).encode()
-
-    @classmethod
-    def from_payload(cls, payload: bytes) -> QuantileRelease:
-        """The inverse of `to_payload`."""
-        try:
-            told = json.loads(payload)
-            if told["release"] != "quantiles" or told["version"] != 1:
-                raise ValueError
-            return cls.from_json(json.dumps(told["told"]))
-        except (KeyError, TypeError, ValueError):
-            raise CorruptStateError("the ledger holds something other than quantiles under this id") from None
+            raise ValueError
+        low, high = map(read, told["range"])
+        return cls(
+            rows,
+            Guarantee.from_dict(told["guarantee"]),
+            float(told["confidence"]),
+            (low, high),
+            str(told["scale"]),
+            int(told["bins"]),
+            str(told["of"]),
+            kind,
+            asked=Asked.from_dict(told) if "time" in told else None,
+        )

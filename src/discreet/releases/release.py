@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import json
 import math
 import os
@@ -14,13 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.values import column_of_plain, item_order, parts_of, plain_column, plain_items
+from discreet.events.arrow_calls import of_numbers, sorted_places
+from discreet.events.values import (
+    as_arrow,
+    column_of_plain,
+    item_order,
+    parts_of,
+    plain_column,
+    plain_items,
+    plain_types,
+    taken,
+)
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Asked, Guarantee
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.explain import COUNTED, TOGETHER, intervals_of, missing, pairs_are_listed
-from discreet.releases.rows import ArrayRows, free_names, rows_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     from discreet.releases.over_time import Increase, OverTime
 
 Counts: TypeAlias = "npt.NDArray[np.int64]"
+Places: TypeAlias = "npt.NDArray[np.int64] | memoryview"
 
 PAYLOAD_VERSION = 4
 """Of what a ledger stores; any other is refused. The next version: write it here, and let `Release.from_payload` first
@@ -77,6 +88,8 @@ class Release:
             float64, read-only. Otherwise None.
         counted: What a count is of: "events", "people" who have the item, "rows" of people, "sums" of their values,
             or the "weights" that events give the item.
+        count_name: The name of the column of the counts in tables: "sum" where values or weights were added up, else
+            "count".
         left_out: Where contributions of people were bounded: the share of them that is missing in the counts, an
             `Estimate`. What `bounds` then contain is in the notes: of people the true numbers, since upper ends allow
             for what is missing. Otherwise None.
@@ -117,43 +130,42 @@ class Release:
         if (shards is None) != (shard_offsets is None) or (shards is not None and offset is not None):
             raise ParameterError("a release in shards has the shard of every item and an offset for every shard")
         if shards is not None and shard_offsets is not None:
-            shards = _integers(shards)
-            if len(shards) != len(counts) or not all(0 <= shard < len(shard_offsets) for shard in set(shards.tolist())):
+            known = range(len(shard_offsets))
+            if len(shards) != len(counts) or not all(shard in known for shard in set(shards.tolist())):
                 raise ParameterError("every item must belong to one of the shards")
-        known = 0 if error_model.stretches is None else len(error_model.stretches.places)
+        known = range(0 if error_model.stretches is None else len(error_model.stretches.places))
         if (places is None) != (error_model.stretches is None) or (
             places is not None
-            and (len(places) != len(counts) or not all(0 <= place < known for place in set(places.tolist())))
+            and (len(places) != len(counts) or not all(place in known for place in set(places.tolist())))
         ):
             raise ParameterError("every item must be at one of the places of the error model, if that has any")
         if (total is None) != (total_noise is None):
             raise ParameterError("a total needs the law of its noise, and only a total has one")
+        if followed is not None and len(followed) != len(counts):
+            raise ParameterError("every item must have a number that came after it was found, if any has")
         if counted not in COUNTED:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
-        rows = rows_of(items, counts)
-        # The order is a function of what is published: group, noisy count, then item; or that of a public list.
-        order = np.arange(len(counts)) if in_list_order else rows.order(len(by))
-        self._rows = rows.taken(order)
+        # Text, bytes and whole numbers come in plain memory, for which neither NumPy nor pyarrow is loaded.
+        plain = isinstance(items, _native.PlainItems) and isinstance(counts, memoryview)
+        self._items: pa.Array | _native.PlainItems = items if plain else as_arrow(items)
+        self._counts: array[int] | Counts = array("q", bytes(counts)) if plain else np.asarray(counts, dtype=np.int64)
         self._values: list[Any] | None = None
         self._by_item: dict[Any, Row] | None = None
         self.guarantee = guarantee
         self.error_model = error_model
         self.threshold = threshold
         self.offset = offset
-        self._shards = None if shards is None else _numbers_at(shards, order)
+        self._shards = None if shards is None else array("q", shards.tolist())
         self.shard_offsets = None if shard_offsets is None else tuple(int(a0) for a0 in shard_offsets)
-        self.places = None if places is None else np.asarray(places, dtype=np.int32)[np.asarray(order)]
-        self.followed = None if followed is None else np.asarray(followed, dtype=np.int64)[np.asarray(order)]
-        if self.followed is not None and len(self.followed) != len(self):
-            raise ParameterError("every item must have a number that came after it was found, if any has")
+        self.places = None if places is None else np.asarray(places, dtype=np.int32)
+        self.followed = None if followed is None else np.asarray(followed, dtype=np.int64)
         self.over_time = over_time
         self.earlier: dict[int, Release] = {}  # by tick: those that anyone who made this one remembers
         self.total = total
         self.total_noise = total_noise
-        self.steps = None if steps is None else np.asarray(steps, dtype=np.float64)[np.asarray(order)]
-        if self.steps is not None:
-            self.steps.setflags(write=False)
+        self.steps = None if steps is None else np.array(steps, dtype=np.float64)
         self.counted = counted
+        self.count_name = "sum" if counted in ("sums", "weights") else "count"
         self.left_out = left_out
         self.asked = asked
         self.by = tuple(by)
@@ -162,18 +174,24 @@ class Release:
         # How a ledger paid for it: "charged", "charged before" (and drawn now), "replayed" (and not drawn again), or
         # None without a ledger. It is about this process, not part of what is published.
         self.payment: str | None = None
+        # The order is a function of what is published: group, noisy count, then item; or that of a public list.
+        if not in_list_order:
+            self._take(order_of(self._items, self._counts, len(self.by)))
+        elif self.steps is not None:
+            self.steps.setflags(write=False)
 
     @property
     def items(self) -> list[Any]:
         """The published items as Python values, in order; those of several columns are tuples."""
         if self._values is None:
-            self._values = self._rows.values()
+            columns = [column.to_pylist() for _, column in columns_of(self._items)]
+            self._values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         return list(self._values)
 
     @property
     def counts(self) -> Counts:
         """The noisy counts, int64, read-only."""
-        counts = np.asarray(self._rows.counts)
+        counts = np.asarray(self._counts)
         counts.setflags(write=False)
         return counts
 
@@ -193,7 +211,8 @@ class Release:
         A name that the table has a use for (lower, upper, and `count_name`) has an underscore behind it, as has one
         that an earlier column has.
         """
-        names, asked = list(self._rows.field_names), None if self.asked is None else self.asked.columns.get("item")
+        names = [name for name, _ in columns_of(self._items)]
+        asked = None if self.asked is None else self.asked.columns.get("item")
         own = names[len(self.by) :]
         if isinstance(asked, str):
             many = len(own)
@@ -201,14 +220,9 @@ class Release:
         return free_names(names, (self.count_name, "lower", "upper"))
 
     @property
-    def count_name(self) -> str:
-        """The name of the column of the counts in tables: "sum" where values or weights were added up, else "count"."""
-        return "sum" if self.counted in ("sums", "weights") else "count"
-
-    @property
     def item_column(self) -> pa.Array:
         """The items as one column; of several columns a struct."""
-        return self._rows.item_column
+        return as_arrow(self._items)
 
     @property
     def groups(self) -> dict[Any, Release]:
@@ -218,28 +232,27 @@ class Release:
         """
         if not self.by:
             return {}
-        found: dict[Any, list[int]] = {group: [] for group in self._listed_groups()}
+        found: dict[Any, list[int]] = {}
+        if self._groups is not None:
+            columns = [column.to_pylist() for column in parts_of(self._groups)]
+            found = {group: [] for group in (columns[0] if len(columns) == 1 else zip(*columns, strict=True))}
         for place, item in enumerate(self.items):
             found.setdefault(self._group_of(item), []).append(place)
-        in_order = sorted(found, key=lambda group: [item_order(part) for part in _as_tuple(group)])
-        return {group: self._taken(np.array(found[group], np.int64)) for group in in_order}
+        in_order = sorted(
+            found, key=lambda group: [item_order(part) for part in (group if len(self.by) > 1 else (group,))]
+        )
+        return {group: copy.copy(self)._take(found[group]) for group in in_order}
 
     def _group_of(self, item: Any) -> Any:
         return item[0] if len(self.by) == 1 else item[: len(self.by)]
 
-    def _listed_groups(self) -> list[Any]:
-        if self._groups is None:
-            return []
-        columns = [column.to_pylist() for column in parts_of(self._groups)]
-        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-
     def __len__(self) -> int:
-        return len(self._rows.counts)
+        return len(self._counts)
 
     def rows(self, confidence: float = 0.95) -> list[Row]:
         """(item, count, lower, upper), largest count first; see `bounds`."""
         lower, upper = self._ends(confidence)
-        columns = (self.items, self._rows.counts.tolist(), lower.tolist(), upper.tolist())
+        columns = (self.items, self._counts.tolist(), lower.tolist(), upper.tolist())
         return [Row(*row) for row in zip(*columns, strict=True)]
 
     def __iter__(self) -> Iterator[Row]:
@@ -289,7 +302,7 @@ class Release:
         """The first k items, of every group where there are such: a function of the release, so it costs nothing."""
         k = whole_number("k", k, 0)
         if not self.by:
-            return self._taken(slice(k))
+            return copy.copy(self)._take(range(min(k, len(self))))
         seen: dict[Any, int] = {}
         kept = []
         for place, item in enumerate(self.items):
@@ -297,11 +310,11 @@ class Release:
             seen[group] = seen.get(group, 0) + 1
             if seen[group] <= k:
                 kept.append(place)
-        return self._taken(np.array(kept, np.int64))
+        return copy.copy(self)._take(kept)
 
     def first(self, rows: int) -> Release:
         """The first rows, of whichever groups; of those after them nothing is said."""
-        part = self._taken(slice(whole_number("rows", rows, 0)))
+        part = copy.copy(self)._take(range(min(whole_number("rows", rows, 0), len(self))))
         part._groups = None if rows < len(self) else self._groups
         return part
 
@@ -316,9 +329,9 @@ class Release:
         if len(items) != len(self):
             raise ParameterError("items and counts must have the same length")
         changed = copy.copy(self)
-        changed._rows, changed.by, changed._groups = ArrayRows(items, self.counts), tuple(by), groups
+        changed._items, changed._counts, changed.by, changed._groups = items, self.counts, tuple(by), groups
         changed.in_list_order = False
-        return changed._taken(changed._rows.order(len(by)))
+        return changed._take(order_of(items, self.counts, len(by)))
 
     def in_order_of(self, places: npt.NDArray[np.int64]) -> Release:
         """The same rows in the order of a public list, within each group; `places` has the place of each."""
@@ -326,24 +339,23 @@ class Release:
         if self.by:
             keys = [self._group_of(item) for item in self.items]
             group[1:] = np.cumsum([one != next_one for one, next_one in pairwise(keys)])
-        ordered = self._taken(np.lexsort((places, group)))
+        ordered = copy.copy(self)._take(np.lexsort((places, group)).astype(np.int64))
         ordered.in_list_order = True
         return ordered
 
-    def _taken(self, rows: slice | npt.NDArray[np.int64]) -> Release:
-        """Some of the rows, or all in another order."""
-        part = copy.copy(self)
-        part._rows, part._values, part._by_item = self._rows.taken(rows), None, None
-        if self._shards is not None:
-            part._shards = self._shards[rows] if isinstance(rows, slice) else _numbers_at(self._shards, rows)
-        if self.places is not None:
-            part.places = self.places[rows]
-        if self.followed is not None:
-            part.followed = self.followed[rows]
+    def _take(self, rows: Places | list[int] | range) -> Release:
+        """Keep these rows alone, in this order; it is changed in its place."""
+        rows = memoryview(array("q", rows)) if isinstance(rows, (list, range)) else rows
+        self._items, self._values, self._by_item = taken(self._items, rows), None, None
+        for name in ("_counts", "_shards", "places", "followed", "steps"):
+            numbers = getattr(self, name)
+            if isinstance(numbers, array):
+                setattr(self, name, array("q", bytes(_native.numbers_at(numbers, rows))))
+            elif numbers is not None:
+                setattr(self, name, numbers[np.asarray(rows)])
         if self.steps is not None:
-            part.steps = self.steps[rows]
-            part.steps.setflags(write=False)
-        return part
+            self.steps.setflags(write=False)
+        return self
 
     def bounds(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """(lower, upper) for every item: with probability `confidence` all of them hold at once.
@@ -375,7 +387,7 @@ class Release:
             lost = self.error_model.scaling.above(self.counts + above, self.steps, 1.0 - confidence)
             above = np.maximum(lost, self.counts + above) - self.counts
         cut = self.threshold if self.error_model.of_published else None
-        return _native.bounds_of(self._rows.counts, below, above, float(self.error_model.lowest), cut)
+        return _native.bounds_of(self._counts, below, above, float(self.error_model.lowest), cut)
 
     def increase(self, since: Release | int, confidence: float = 0.95) -> Increase:
         """How much the counts rose since an earlier tick of the same stream; for releases over time.
@@ -416,7 +428,7 @@ class Release:
         if self.total is None or self.total_noise is None:
             return None
         half = (1.0 - probability("confidence", confidence)) / 2.0
-        around = self.total_noise.bound_in_counts(half)
+        around = self.total_noise.bound(half)
         lower, upper = self.bounds(1.0 - half)
         value = max(self.total - int(self.counts.sum()), 0)
         return Estimate(
@@ -433,7 +445,8 @@ class Release:
         of = COUNTED[self.counted]
         if self.counted == "weights":
             return [f"Counts are {of}."]
-        told = [f"Counts are {of}. {intervals_of(self.counted, self._scaling)}"]
+        scaling = None if self.error_model.scaling is None else {"covered": self.error_model.scaling.covered}
+        told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
             told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
@@ -445,12 +458,11 @@ class Release:
         Items of several kinds in one column are written as in JSON, all as text.
         """
         lower, upper = self.bounds(confidence)
-        held = ArrayRows(self.item_column, self.counts)
         columns = {
             name: pa.array(list(map(str, plain_items(column.to_pylist()))), pa.large_string())
             if pa.types.is_union(column.type)
             else column
-            for name, column in zip(self.names, held.columns, strict=True)
+            for name, (_, column) in zip(self.names, columns_of(self.item_column), strict=True)
         }
         return pa.table({**columns, self.count_name: self.counts, "lower": lower, "upper": upper})
 
@@ -486,12 +498,8 @@ class Release:
         from discreet.releases.explain import explained
 
         lacks = None if self.left_out is None else _estimate_to_dict(self.left_out)
-        return explained(self.guarantee.to_dict(), self.counted, lacks, self._scaling)
-
-    @property
-    def _scaling(self) -> dict[str, Any] | None:
-        """As JSON has it."""
-        return None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
+        scaling = None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
+        return explained(self.guarantee.to_dict(), self.counted, lacks, scaling)
 
     def columns(self, confidence: float = 0.95) -> dict[str, list[Any]]:
         """The columns of `to_arrow`, JSON-ready.
@@ -502,8 +510,8 @@ class Release:
 
     def _columns(self, confidence: float) -> list[list[Any]]:
         lower, upper = self._ends(confidence)
-        items = [values for values, _ in self._rows.described()]
-        return [*items, self._rows.counts.tolist(), _numbers(lower.tolist()), _numbers(upper.tolist())]
+        items = [plain_column(column)[0] for _, column in columns_of(self._items)]
+        return [*items, self._counts.tolist(), numbers(lower.tolist()), numbers(upper.tolist())]
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """A JSON-ready description, with all that `from_json` needs.
@@ -520,7 +528,7 @@ class Release:
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
         """The same without the guarantee and the laws of the noise: what differs from tick to tick."""
-        named = (*self._rows.names, "count", "lower", "upper")
+        named = (*free_names([name for name, _ in columns_of(self._items)]), "count", "lower", "upper")
         columns = dict(zip(named, self._columns(confidence), strict=True))
         if self._shards is not None:
             columns["shard"] = self._shards.tolist()
@@ -536,9 +544,9 @@ class Release:
             out["left_out"] = _estimate_to_dict(self.left_out)
         if self.shard_offsets is not None:
             out["shard_offsets"] = list(self.shard_offsets)
-        rest = self.rest(confidence)
+        rest = None if self.total is None else self.rest(confidence)
         if rest is not None:
-            lower, upper = _numbers([rest.lower, rest.upper])
+            lower, upper = numbers([rest.lower, rest.upper])
             out["total"] = self.total
             out["everything_else"] = {"count": int(rest.value), "lower": lower, "upper": upper}
         if self.asked is not None:
@@ -555,21 +563,16 @@ class Release:
         try:
             read = json.loads(text)
             rows = read["items"]
-            fields = {
-                **{name: read.get(name) for name in ("steps", "left_out", "total_noise", "shard_offsets", "places")},
-                **{name: read.get(name) for name in ("followed", "over_time")},
-                **{name: read[name] for name in ("guarantee", "threshold", "offset")},
-                "counted": read.get("counted", "events"),
-                "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
-                "items": _items_read(read, rows),
+            named = [told["name"] for told in read.get("item_columns", ())]
+            names = free_names(named) if len(named) > 1 else ("item",)
+            columns = {
+                "items": [[row[name] for name in names] if named else row["item"] for row in rows],
                 "counts": [row["count"] for row in rows],
                 "shards": [row["shard"] for row in rows] if "shard_offsets" in read else None,
+                "asked": {name: read[name] for name in Asked("").to_dict()} if "time" in read else None,
             }
-            told = ("item_kinds", "item_columns", "by", "groups", "group_columns", "in_list_order")
-            kinds = {name: read[name] for name in told if name in read}
-            more = {"error_model": read["error_model"], "item_type": read["item_type"], "total": read.get("total")}
-            return cls._of_fields({**fields, **kinds, **more})
-        except _unreadable():
+            return cls._of_fields({"total": None, "total_noise": None, **read, **columns})
+        except unreadable():
             # Without the cause: it may quote an item.
             raise DataError("the text is not a release in JSON that this version can read") from None
 
@@ -581,8 +584,9 @@ class Release:
         return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
 
     def _fields(self) -> dict[str, Any]:
-        columns = self._rows.described()
-        values, told = columns[0] if self._rows.names == ("item",) else ([], {"type": _IN_COLUMNS})
+        names = [name for name, _ in columns_of(self._items)]
+        columns = [plain_column(column) for _, column in columns_of(self._items)]
+        values, told = columns[0] if names == ["item"] else ([], {"type": _IN_COLUMNS})
         kind = told["type"] if told["type"] in _ITEM_TYPES else _IN_COLUMNS
         fields: dict[str, Any] = {
             "release": "histogram",
@@ -595,7 +599,7 @@ class Release:
             "total_noise": None if self.total_noise is None else self.total_noise.to_dict(),
             "item_type": kind,
             "items": values,
-            "counts": self._rows.counts.tolist(),
+            "counts": self._counts.tolist(),
         }
         if kind == "mixed":
             fields["item_kinds"] = told["kinds"]
@@ -620,9 +624,7 @@ class Release:
         if kind == _IN_COLUMNS:
             fields |= {
                 "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
-                "item_columns": [
-                    {"name": name, **of} for name, (_, of) in zip(self._rows.field_names, columns, strict=True)
-                ],
+                "item_columns": [{"name": name, **of} for name, (_, of) in zip(names, columns, strict=True)],
                 "by": list(self.by),
                 "groups": None,
             }
@@ -642,7 +644,7 @@ class Release:
             if (fields["release"], fields["version"]) != ("histogram", PAYLOAD_VERSION):
                 raise CorruptStateError(f"the payload is not a list of counts of version {PAYLOAD_VERSION}")
             return cls._of_fields(fields)
-        except _unreadable():
+        except unreadable():
             # Without the cause: it may quote an item.
             raise CorruptStateError(f"the payload is not a list of counts of version {PAYLOAD_VERSION}") from None
 
@@ -729,7 +731,7 @@ class Release:
         return as_html(self)
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
+def unreadable() -> tuple[type[Exception], ...]:
     """What reading something that is no release may raise."""
     return (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, CorruptStateError, pa.ArrowException)
 
@@ -747,29 +749,48 @@ def _struct_of(rows: list[list[Any]], described: list[dict[str, Any]], groups: b
     return pa.StructArray.from_arrays(columns, [told["name"] for told in described])
 
 
-def _items_read(read: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
-    """The items of JSON: values, or rows of values where they are in columns."""
-    if read.get("item_type") != _IN_COLUMNS:
-        return [row["item"] for row in rows]
-    named = [told["name"] for told in read["item_columns"]]
-    names = ["item"] if len(named) == 1 else free_names(named)
-    return [[row[name] for name in names] for row in rows]
-
-
-def _integers(numbers: npt.ArrayLike | memoryview) -> memoryview:
-    """Whole numbers in plain memory."""
-    return numbers if isinstance(numbers, memoryview) else np.array(numbers, np.int64).data
-
-
-def _numbers_at(numbers: Any, places: Any) -> array[int]:
-    """The numbers at these places in an array that, other than a view of memory, is copied and pickled."""
-    return array("q", bytes(_native.numbers_at(numbers, places)))
-
-
-def _as_tuple(group: Any) -> tuple[Any, ...]:
-    return group if isinstance(group, tuple) else (group,)
-
-
-def _numbers(values: Sequence[float]) -> list[int | float | None]:
+def numbers(values: Sequence[float]) -> list[int | float | None]:
     """Bounds as JSON has them: whole ones without a point, an infinite one as null."""
     return [(int(x) if x.is_integer() else x) if math.isfinite(x) else None for x in values]
+
+
+def columns_of(items: pa.Array | _native.PlainItems) -> list[tuple[str, Any]]:
+    """The columns of items, each with the name that it was given, which the release may have another use for."""
+    if isinstance(items, _native.PlainItems) or not pa.types.is_struct(items.type):
+        return [("item", items)]
+    return list(zip([field.name for field in items.type], parts_of(items), strict=True))
+
+
+def order_of(items: pa.Array | _native.PlainItems, counts: Any, by: int = 0) -> Places:
+    """Where rows stand by group (the first `by` columns), noisy count, then item."""
+    if isinstance(items, _native.PlainItems):
+        return memoryview(_native.release_order(items, counts)).cast("q")
+    columns = [column for _, column in columns_of(items)]
+    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in plain_types():
+        return memoryview(_native.release_order(columns[0], counts)).cast("q")
+    if any(pa.types.is_union(column.type) for column in columns):
+        listed = zip(*(column.to_pylist() for column in columns), strict=True)
+        values = [list(map(item_order, row)) for row in listed]
+        places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
+        return np.array(places, np.int64)
+    table = pa.table([*columns, of_numbers(np.asarray(counts))], [*map(str, range(len(columns))), "count"])
+    keys = [(str(place), "ascending") for place in range(len(columns))]
+    return sorted_places(table, [*keys[:by], ("count", "descending"), *keys[by:]])
+
+
+def free_names(names: Sequence[str], taken: Sequence[str] = ("count", "lower", "upper", "shard")) -> tuple[str, ...]:
+    """Names for columns that the release has no other use for (by default rows in JSON), all different.
+
+    A name in `taken`, and one that an earlier column has, gets an underscore, or more until it is free.
+    """
+    free: list[str] = []
+    for place, name in enumerate(names):
+        made = name
+        while made in taken or made in free or (made != name and made in names[place + 1 :]):
+            made += "_"
+        free.append(made)
+    return tuple(free)
+
+
+# Items in plain memory are copied and pickled with a release.
+copyreg.pickle(_native.PlainItems, lambda items: (_native.PlainItems, (items.kind, items.values, items.offsets)))

@@ -128,11 +128,9 @@ def _estimates(answer: Any) -> str:
 
 
 def _key(name: str, key: Any) -> str:
-    return _share(key) if name == "quantile" and isinstance(key, float) else readable(key)
-
-
-def _share(quantile: float) -> str:
-    return "half are below" if quantile == 0.5 else f"{100 * quantile:g} % are below"
+    if name == "quantile" and isinstance(key, float):
+        return "half are below" if key == 0.5 else f"{100 * key:g} % are below"
+    return readable(key)
 
 
 def _series(answer: Any, confidence: float) -> dict[str, list[Point]]:
@@ -201,7 +199,13 @@ def _promise(report: ReportRelease) -> str:
     )
     head = '<tr><th>question</th><th class="n">share</th><th>given to its mechanism</th></tr>'
     words = "".join(f"<pre>{html.escape(text)}</pre>" for text in explanation(guarantee))
-    pooled = _pooled(report)
+    whole, each = report.guarantee.epsilon, [part.budget.epsilon for part in report.parts]
+    pooled = ""
+    if whole is not None and sum(one or 0.0 for one in each) > whole * (1.0 + 1e-9):
+        pooled = (
+            " The epsilons below add up to more than that: answers with Gaussian noise reveal less together than the "
+            "sum of their epsilons says."
+        )
     return (
         '<section class="promise"><h2>What is promised</h2>'
         f"{_meaning(report, guarantee)}<h2>What was spent</h2>"
@@ -216,17 +220,6 @@ def _budget(spends: Any) -> str:
     if spends.epsilon is None:
         return f"rho = {spends.rho:.3g} (zCDP)"
     return f"epsilon = {spends.epsilon:.3g}" + (f", delta = {spends.delta:.3g}" if spends.delta else "")
-
-
-def _pooled(report: ReportRelease) -> str:
-    """Why the numbers of the table may add up to more."""
-    whole, each = report.guarantee.epsilon, [part.budget.epsilon for part in report.parts]
-    if whole is None or sum(one or 0.0 for one in each) <= whole * (1.0 + 1e-9):
-        return ""
-    return (
-        " The epsilons below add up to more than that: answers with Gaussian noise reveal less together than the sum "
-        "of their epsilons says."
-    )
 
 
 def _meaning(report: ReportRelease, guarantee: dict[str, Any]) -> str:

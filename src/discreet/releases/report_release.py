@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.errors import CorruptStateError, NotPublishedError
@@ -100,16 +100,20 @@ class ReportRelease:
             "confidence": self.confidence,
             "each_confidence": self.each_confidence,
             **({} if self.asked is None else {"time": self.asked.time, "version": self.asked.version}),
-            "questions": [
-                {
-                    "title": part.title,
-                    "question": dict(part.question),
-                    "budget": part.budget.to_dict(),
-                    "answer": described(part.answer, self.each_confidence),
-                }
-                for part in self.parts
-            ],
+            "questions": self._told(lambda answer: described(answer, self.each_confidence)),
         }
+
+    def _told(self, answered: Callable[[Any], Any]) -> list[dict[str, Any]]:
+        """The questions, each with its answer as it is told here."""
+        return [
+            {
+                "title": part.title,
+                "question": dict(part.question),
+                "budget": part.budget.to_dict(),
+                "answer": answered(part.answer),
+            }
+            for part in self.parts
+        ]
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -150,40 +154,15 @@ class ReportRelease:
 
     # ---- how a ledger keeps it ---------------------------------------------------------------------------------------
 
-    def with_asked(self, asked: Asked) -> ReportRelease:
-        """The same, of which every answer says what was asked, at this time."""
-        from discreet.releases.payment import with_asked
-
-        each = (replace(part, answer=with_asked(part.answer, Asked.of(asked.time, **part.told))) for part in self.parts)
-        return replace(self, asked=asked, parts=tuple(each))
-
-    def with_payment(self, payment: str | None) -> ReportRelease:
-        """The same, which says how it was paid."""
-        from discreet.releases.payment import with_payment
-
-        each = (replace(part, answer=with_payment(part.answer, payment)) for part in self.parts)
-        return replace(self, payment=payment, parts=tuple(each))
-
     def to_payload(self) -> bytes:
         """What a ledger stores."""
-        from discreet.releases.payment import payload_of
-
-        parts = [
-            {
-                "title": part.title,
-                "question": dict(part.question),
-                "budget": part.budget.to_dict(),
-                "answer": json.loads(payload_of(part.answer)),
-            }
-            for part in self.parts
-        ]
         told = {
             "title": self.title,
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
             "each_confidence": self.each_confidence,
             "asked": None if self.asked is None else self.asked.to_dict(),
-            "parts": parts,
+            "parts": self._told(lambda answer: json.loads(answer.to_payload())),
         }
         return json.dumps({"release": "report", "version": 1, **told}, allow_nan=False).encode()
 

@@ -1,19 +1,116 @@
-"""Who asks, whether they may, and how often."""
+"""Who asks, whether they may, how often, and how much of the memory they may hold that requests wait in.
+
+Tokens have 256 random bits and are kept as digests.
+
+What a request holds counts for its caller, for its stream, and for all callers without a token together. Each of these
+may hold at most as much as is free then; a caller without a token half of that. So one of them has at most half of the
+room, two have a third each, and however many there are, something is left for anyone who comes next. Those who send
+without a token are one party, however many addresses they have, and take nothing of a stream's share from those with
+one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
+import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
 
-from starlette.requests import Request
-
+from discreet.errors import ParameterError
 from discreet.service.problems import ProblemError, too_busy
-from discreet.service.runtime import Service
-from discreet.service.streams import LiveStream
-from discreet.service.tokens import Deed, Token
+from discreet.service.store import Store
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from discreet.service.runtime import Service
+    from discreet.service.streams import LiveStream
+
+SCOPES = ("ingest", "read", "admin")
+_PREFIX = "discreet_"
+_LOOK_SECONDS = 1.0
+
+Deed = Literal["ingest", "read", "admin"]
+Party = tuple[str, ...]
 
 _MOST_CALLERS = 100_000
+
+
+@dataclass(frozen=True)
+class Token:
+    """What its bearer may do; of one stream, or of all."""
+
+    number: int
+    scope: str
+    stream: str | None
+
+    def may(self, deed: Deed, stream: str | None) -> bool:
+        """Whether it is for this. An admin may also read."""
+        if deed == "admin":
+            return self.scope == "admin"
+        return (self.scope == deed or (self.scope == "admin" and deed == "read")) and self.stream in (None, stream)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def make_token(store: Store, scope: str, stream: str | None, note: str | None = None) -> tuple[int, str]:
+    """A new token and its number. The token is nowhere but in the answer."""
+    if scope not in SCOPES:
+        raise ParameterError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
+    if scope == "admin" and stream is not None:
+        raise ParameterError("an admin token covers the whole service; leave the stream out")
+    text = _PREFIX + secrets.token_urlsafe(32)
+    return store.add_token(_digest(text), scope, stream, time.time(), note), text
+
+
+class Tokens:
+    """The tokens of a running service; new and removed ones are known within a second."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._looked = -1.0
+        self._version: int | None = None
+        self._known: list[tuple[bytes, Token]] = []
+        self._looking = threading.Lock()
+
+    def find(self, text: str) -> Token | None:
+        """The token, if it exists. Every digest is compared, each in constant time."""
+        self.look()
+        digest, found = _digest(text), None
+        for known, token in self._known:
+            if hmac.compare_digest(known, digest):
+                found = token
+        return found
+
+    def has(self, token: Token) -> bool:
+        """Whether it was not removed."""
+        self.look()
+        return any(known == token for _, known in self._known)
+
+    def look_again(self) -> None:
+        """Do not wait for the second."""
+        with self._looking:  # not while somebody looks, who may have seen the tokens of before
+            self._version = None
+
+    def look(self) -> None:
+        """Also from time to time, whether anybody asks or not: when it was done last tells nothing of requests then."""
+        with self._looking:
+            now = time.monotonic()
+            if self._version is not None and now - self._looked < _LOOK_SECONDS:
+                return
+            self._looked = now
+            version = self._store.data_version
+            if version != self._version:
+                rows = self._store.tokens()
+                self._known = [(digest, Token(number, scope, stream)) for number, digest, scope, stream, _, _ in rows]
+                self._version = version
 
 
 @dataclass(frozen=True)
@@ -126,3 +223,56 @@ class _Rates:
         whole = [name for name, (left, then) in self._left.items() if left + (now - then) * self._rate >= self._most]
         for name in whole:
             del self._left[name]
+
+
+class Shares:
+    """A number of bytes that requests share."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._held: Counter[Party] = Counter()
+        self._lock = threading.Lock()
+        self.used = 0
+
+    def hold(self, caller: str, stream: str, known: bool) -> Holding:
+        """Nothing yet, for a request of this caller to this stream; `known` callers have a token."""
+        if known:
+            return Holding(self, {("caller", caller): 1, ("stream", stream): 1})
+        return Holding(self, {("caller", caller): 2, ("stream", stream, "strangers"): 1, ("strangers",): 1})
+
+    def _change(self, parties: dict[Party, int], size: int, ask: bool) -> bool:
+        with self._lock:
+            free = self._total - self.used - size
+            if ask and any(weight * (self._held[party] + size) > free for party, weight in parties.items()):
+                return False
+            self.used += size
+            for party in parties:
+                self._held[party] += size
+                if not self._held[party]:
+                    del self._held[party]
+            return True
+
+
+class Holding:
+    """What one request holds; given back when it is left."""
+
+    def __init__(self, shares: Shares, parties: dict[Party, int]) -> None:
+        self._shares, self._parties = shares, parties
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """Hold more; 429 if that is more than the share."""
+        if not self._shares._change(self._parties, size, True):
+            raise too_busy()
+        self.size += size
+
+    def become(self, size: int) -> None:
+        """The same request takes another size now, and is not refused for that."""
+        self._shares._change(self._parties, size - self.size, False)
+        self.size = size
+
+    def __enter__(self) -> Holding:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self.become(0)

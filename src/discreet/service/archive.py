@@ -1,8 +1,14 @@
-"""What was published, for those who read: some at a time, beside the server's loop, and never all of it in memory."""
+"""What was published, for those who read: some at a time, beside the server's loop, and never all of it in memory.
+
+Those who watch get a release as soon as it is out, from wherever they left off (server-sent events). A client holds no
+queue here. It remembers the tick it has, and asks the store for later ones when it has room: a thousand slow clients
+cost a thousand sockets.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,11 +20,14 @@ import msgspec
 import pyarrow as pa
 
 from discreet.releases.formats import csv_writer
+from discreet.service.problems import ProblemError
+from discreet.service.runtime import Service
 from discreet.service.store import Store, Which
 from discreet.service.streams import LiveStream
 
 _AT_ONCE = 2  # threads that read: anyone who comes later waits, and events do not
 _BLOCK_BYTES = 2**18
+_KEEP_ALIVE_SECONDS = 15.0
 _T = TypeVar("_T")
 _HEAD = ("stream", "tick", "begins", "ends", "missed")
 _LISTED = ("item", "count", "lower", "upper")
@@ -38,19 +47,14 @@ class Form(Protocol):
 class Archive:
     """Reads the store for the server."""
 
-    def __init__(self, store: Store, answer_bytes: int) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._answer_bytes = answer_bytes
         self._limiter = anyio.CapacityLimiter(_AT_ONCE)
-        self._newest: dict[str, tuple[int, asyncio.Future[bytes]]] = {}
+        self._newest: dict[str, tuple[int, asyncio.Future[list[tuple[int, bytes]]]]] = {}
 
     async def aside(self, run: Callable[..., _T], *values: Any) -> _T:
         """Do it in a thread."""
         return await anyio.to_thread.run_sync(run, *values, limiter=self._limiter)
-
-    async def last_of_answer(self, name: str, which: Which) -> int:
-        """How far the releases of one answer go, by their bytes."""
-        return await self.aside(self._store.last_within, name, which, self._answer_bytes)
 
     async def written(self, name: str, which: Which, form: Form) -> AsyncIterator[bytes]:
         """These releases in a format, piece by piece: the next is read when the one before was sent."""
@@ -82,14 +86,71 @@ class Archive:
         """Made once for all who wait for it."""
         known = self._newest.get(name)
         if known is None or known[0] != tick or (known[1].done() and known[1].exception() is not None):
-            reading = asyncio.ensure_future(self.aside(self._events, name, tick, tick))
-            known = self._newest[name] = (tick, asyncio.ensure_future(_only(reading)))
-        return await asyncio.shield(known[1])
+            known = self._newest[name] = tick, asyncio.ensure_future(self.aside(self._events, name, tick, tick))
+        ((_, event),) = await asyncio.shield(known[1])
+        return event
 
 
-async def _only(reading: asyncio.Future[list[tuple[int, bytes]]]) -> bytes:
-    ((_, event),) = await reading
-    return event
+class Live:
+    """Wakes those who wait for a tick."""
+
+    def __init__(self, service: Service, archive: Archive) -> None:
+        self._service = service
+        self._archive = archive
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news: dict[str, asyncio.Event] = {}
+        self._clients = 0
+        self._closed = False
+
+    def open(self) -> None:
+        """In the server's loop, before anybody asks."""
+        self._loop = asyncio.get_running_loop()
+        self._news = {name: asyncio.Event() for name in self._service.streams}
+        self._service.published.append(self._out)
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self._closed = True
+        for event in self._news.values():
+            event.set()
+
+    def _out(self, name: str) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # closed meanwhile
+                self._loop.call_soon_threadsafe(self._wake, name)
+
+    def _wake(self, name: str) -> None:
+        self._news[name].set()
+        if not self._closed:
+            self._news[name] = asyncio.Event()
+
+    def events(
+        self, stream: LiveStream, after: int | None, allowed: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[bytes]:
+        """The releases after this tick, then those that come while it is allowed; None begins with the latest."""
+        if self._clients >= self._service.configuration.limits.live_clients:
+            raise ProblemError(503, "Too many viewers already", retry_after=60)
+        return self._events(stream, max(0, stream.tick - 1) if after is None else after, allowed)
+
+    async def _events(self, stream: LiveStream, tick: int, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
+        self._clients += 1
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._closed and allowed():
+                news = self._news[stream.name]
+                while tick < stream.tick and not self._closed:
+                    for number, event in await self._archive.events(stream.name, tick + 1, stream.tick):
+                        yield event
+                        tick = number
+                if tick >= stream.last_tick:
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                try:
+                    await asyncio.wait_for(news.wait(), _KEEP_ALIVE_SECONDS)
+                except (TimeoutError, asyncio.TimeoutError):
+                    yield b": here\n\n"
+        finally:
+            self._clients -= 1
 
 
 # ---- forms ----------------------------------------------------------------------------------------------------------

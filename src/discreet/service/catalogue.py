@@ -21,9 +21,12 @@ from discreet.service.shapes import (
     StatusModel,
     StreamModel,
 )
-from discreet.service.streams import LiveStream, moment
+from discreet.service.streams import LiveStream
+from discreet.watch.timetable import moment
 
 _ASK_AGAIN_SECONDS = 5.0
+_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_AS_DEFINED = ("kind", "max_items", "per", "zone", "k", "trust", "public", "open", "digest")
 
 
 def described(stream: LiveStream, whole: bool = False) -> StreamModel:
@@ -44,25 +47,16 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         more["definition"] = {**form, **{old: form[new] for old, new in FORMER["key"].items() if new in form}}
     return StreamModel(
         name=stream.name,
-        kind=definition.kind,
         title=definition.title or stream.name,
         unit=definition.hides,
         protects="event" if definition.hides == "row" else "person",
-        max_items=definition.max_items,
         tick_seconds=definition.tick,
         ticks=span.last,
         run_ticks=span.ticks,
-        per=definition.per,
-        zone=definition.zone,
         period=stream.period_of(run),
         begins=moment(span.begins),
         ends=moment(span.ends),
         **definition.grant_of(run).model_dump(),
-        k=definition.k,
-        trust=definition.trust,
-        public=definition.public,
-        open=definition.open,
-        digest=definition.digest,
         promise=definition.promise(run),
         guarantee=stream.guarantee.to_dict(),
         # All of a run is charged before its first event counts.
@@ -74,6 +68,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1) + (definition.late or 0)),
         latest=None if stream.latest is None else ReleaseModel(**stream.latest),
         warnings=warnings_of(stream.name, definition, run),
+        **{name: getattr(definition, name) for name in _AS_DEFINED},
         **more,
     )
 
@@ -161,10 +156,6 @@ def _for_operators(status: StatusModel) -> list[str]:
 def _metric(name: str, kind: str, text: str, values: Iterable[tuple[dict[str, str], Any]]) -> list[str]:
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in values:
-        inner = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
+        inner = ",".join(f'{key}="{label.translate(_ESCAPED)}"' for key, label in labels.items())
         lines.append(f"{name}{{{inner}}} {'+Inf' if value is None else value}" if inner else f"{name} {value}")
     return lines
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

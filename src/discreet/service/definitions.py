@@ -29,7 +29,7 @@ from discreet.events.queues import topic_of
 from discreet.privacy import Budget, Event, User
 from discreet.privacy.spans import Calendar
 from discreet.questions.live_question import LiveQuestion
-from discreet.service.log import tell
+from discreet.service.journal import tell
 from discreet.storage import read_toml
 from discreet.watch.ticks import duration, ticks_in
 from discreet.watch.timetable import Days, Timetable

@@ -96,13 +96,6 @@ def _next_head(file: BinaryIO, at: int, end: int) -> int:
     return end
 
 
-def _record(payload: bytes) -> Record | None:
-    try:
-        return Record(*_decode(payload))
-    except msgspec.MsgspecError:
-        return None
-
-
 class EventSpool:
     """The files of one stream. One thread appends; others read what is on disk already."""
 
@@ -158,30 +151,26 @@ class EventSpool:
     def append(self, tick: int, records: Sequence[bytes]) -> None:
         """Put packed records at the end of a tick; on disk when this returns; an OSError leaves none of them."""
         with self._lock:
-            self._append(tick, records)
-
-    def _append(self, tick: int, records: Sequence[bytes]) -> None:
-        file = self._file(tick)
-        before = self._sizes.get(tick, 0)
-        if tick in self._uncut:
-            os.ftruncate(file, before)
-            self._uncut.discard(tick)
-        try:
-            view = memoryview(b"".join(records))
-            at = before
-            while view:
-                written = os.pwrite(file, view, at)
-                view, at = view[written:], at + written
-            _to_disk(file)
-        except OSError:
-            # What was written of them must not be found. Shrinking works on a full disk; nothing is added before.
-            self._uncut.add(tick)
-            with suppress(OSError):
+            file, before = self._file(tick), self._sizes.get(tick, 0)
+            if tick in self._uncut:
                 os.ftruncate(file, before)
-                _to_disk(file)
                 self._uncut.discard(tick)
-            raise
-        self._sizes[tick] = at
+            try:
+                view = memoryview(b"".join(records))
+                at = before
+                while view:
+                    written = os.pwrite(file, view, at)
+                    view, at = view[written:], at + written
+                _to_disk(file)
+            except OSError:
+                # What was written of them must not be found. Shrinking works on a full disk; nothing is added before.
+                self._uncut.add(tick)
+                with suppress(OSError):
+                    os.ftruncate(file, before)
+                    _to_disk(file)
+                    self._uncut.discard(tick)
+                raise
+            self._sizes[tick] = at
 
     def _file(self, tick: int) -> int:
         if self._open is not None and self._open[0] == tick:
@@ -211,7 +200,10 @@ class EventSpool:
         at = start
         with open(self._path(tick), "rb") as file:
             for payload, after in _walk(file, start, end):
-                record = None if payload is None else _record(payload)
+                record = None
+                if payload is not None:
+                    with suppress(msgspec.MsgspecError):
+                        record = Record(*_decode(payload))
                 if record is None:
                     self._note_damage(tick, at)
                 at = after

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.service.log import tell
+from discreet.service.journal import tell
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import place_of
 

@@ -1,19 +1,44 @@
 """What a running service tells its operator: where streams begin, which ticks are out, what is refused, what is late.
 
+A line is a sentence for people, and the same as fields for machines.
+
 No item, no address and no true count is in it: of refusals the reasons, not how many. Of a pan stream it says what
 follows from the clock alone: that something was refused tells that somebody was there.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import time
 from collections.abc import Iterable
 from logging import ERROR, INFO, WARNING
+from typing import TYPE_CHECKING, Any
 
-from discreet.service.log import tell
-from discreet.service.streams import LiveStream, moment
+from discreet.watch.timetable import moment
+
+if TYPE_CHECKING:
+    from discreet.service.streams import LiveStream
 
 _SAY_SECONDS = 60.0  # between two lines about ticks, and about refusals, of a stream
+
+
+log = logging.getLogger("discreet.service")
+
+
+def tell(level: int, event: str, sentence: str, **facts: Any) -> None:
+    """Write one line: `sentence` has the places {stream}, {reasons}, ... of `facts`."""
+    log.log(level, "%s", sentence.format(**facts), extra={"facts": {"event": event, **facts}})
+
+
+class LogLines(logging.Formatter):
+    """One JSON object a line: time, level, event, the fields of the event, and the sentence as `message`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = {"time": f"{when}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
+        line |= getattr(record, "facts", {"event": "message"})
+        return json.dumps({**line, "message": record.getMessage()})
 
 
 class Journal:

@@ -34,7 +34,7 @@ from discreet.service.definitions import StreamDefinition
 from discreet.service.problems import gone
 from discreet.service.runs import CONFIDENCE
 from discreet.service.store import Kept
-from discreet.service.streams import Arrival, LiveStream, Surroundings, disk_full
+from discreet.service.streams import Arrival, LiveStream, Surroundings, disk_full, text_of
 from discreet.storage import locked, open_state, seal_state
 
 _FAMILY = 152
@@ -48,11 +48,6 @@ _EVENTS = (
 def estimator(definition: StreamDefinition, run: int) -> pan.DistinctCount:
     """The pan-private state of a run, before any event. Events are counted as elements of their own."""
     return pan.DistinctCount(budget=definition.budget_of(run), releases=definition.ticks, confidence=CONFIDENCE)
-
-
-def _text(release: dict[str, Any]) -> str:
-    """A release as the ledger and the store have it."""
-    return json.dumps(release, ensure_ascii=False, separators=(",", ":"))
 
 
 class PanStream(LiveStream):
@@ -113,7 +108,7 @@ class PanStream(LiveStream):
         self._steps.check_ledger(account)
         begin(account, self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream")
         # A folder that is older than the ledger would draw ticks a second time.
-        self._steps.look(self._account, self.tick, None if self._release is None else _text(self._release).encode())
+        self._steps.look(self._account, self.tick, None if self._release is None else text_of(self._release).encode())
         if self._release is not None and self._release["tick"] == kept.tick + 1:
             self._hand_out(self._release)
         elif self.tick != kept.tick:
@@ -220,7 +215,7 @@ class PanStream(LiveStream):
 
     def _hand_out(self, release: dict[str, Any]) -> None:
         self._write()
-        tick, text = release["tick"], _text(release)
+        tick, text = release["tick"], text_of(release)
         self._steps.store(self._account, tick, text.encode())
         self.around.store.publish(self.name, tick, text, "pan.state", (), self.around.clock())
         self._is_out(release)

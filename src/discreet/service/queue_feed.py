@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import DataError
 from discreet.events.queues import QueuedMessage, opened_log, topic_of
 from discreet.service.bodies import Reader
-from discreet.service.log import tell
+from discreet.service.journal import tell
 from discreet.service.problems import ProblemError
 from discreet.service.streams import OFFSET_KEY, Arrival, LiveStream
 

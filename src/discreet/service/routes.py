@@ -26,12 +26,11 @@ from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import shapes
 from discreet.service.access import Access
-from discreet.service.archive import Archive, Arrow, Csv, Json
-from discreet.service.bodies import plausible_event, too_many_rows
+from discreet.service.archive import Archive, Arrow, Csv, Json, Live
+from discreet.service.bodies import ARROW, CSV, JSON, NDJSON, plausible_event, too_many_rows
 from discreet.service.catalogue import described, metrics
 from discreet.service.guard import Guard, problem_response
 from discreet.service.increases import increases
-from discreet.service.live import Live
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
 from discreet.service.runs import description_of_round, protocol_of
@@ -41,84 +40,59 @@ from discreet.service.streams import Arrival, LiveStream
 from discreet.service.uploads import ON_THE_LOOP, EventsLane, Uploads, accepted
 
 PAGE = Path(__file__).parent / "page"
-_ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 10_000  # releases of one answer
 _BY_DEFAULT = 1_000
 _FORGET_SECONDS = 1.0
 
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": shapes.ProblemModel, "description": text}
-    for status, text in {
-        401: "No token, or none that is valid",
-        403: "Not allowed",
-        404: "No such stream",
-        429: "Too fast, or the service cannot keep up: Retry-After",
-    }.items()
+_Answers = dict[int | str, dict[str, Any]]  # by status
+
+
+def _refusals(texts: dict[int, str]) -> _Answers:
+    return {status: {"model": shapes.ProblemModel, "description": text} for status, text in texts.items()}
+
+
+_REFUSALS = _refusals({
+    401: "No token, or none that is valid",
+    403: "Not allowed",
+    404: "No such stream",
+    429: "Too fast, or the service cannot keep up: Retry-After",
+})  # fmt: skip
+_TAKING = _REFUSALS | _refusals({
+    400: "The body is not of its format",
+    408: "The body did not arrive in time",
+    409: "Not for this kind of stream",
+    410: "The stream has ended",
+    413: "The body is too large",
+    415: "The format is not known",
+    422: "Some rows are wrong: which and why",
+    503: "The service is stopping",
+    507: "The disk is full, or a survey has all reports that it takes",
+})  # fmt: skip
+_ASKING = _REFUSALS | {304: {"description": "You have it already"}} | _refusals({422: "A parameter is wrong"})
+
+
+def _body(schemas: dict[str, Any]) -> dict[str, Any]:
+    """What a request must bring: a schema for each type of it."""
+    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+_TEXT, _BYTES = {"type": "string"}, {"type": "string", "format": "binary"}
+_ROWS = {"oneOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}]}
+_TRACKED = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("n", "u", "d", "r")},
+    "required": ["n", "u", "d"],
 }
-_TAKING: dict[int | str, dict[str, Any]] = {
-    **_REFUSALS,
-    **{
-        status: {"model": shapes.ProblemModel, "description": text}
-        for status, text in {
-            400: "The body is not of its format",
-            408: "The body did not arrive in time",
-            409: "Not for this kind of stream",
-            410: "The stream has ended",
-            413: "The body is too large",
-            415: "The format is not known",
-            422: "Some rows are wrong: which and why",
-            503: "The service is stopping",
-            507: "The disk is full, or a survey has all reports that it takes",
-        }.items()
-    },
-}
-_ASKING: dict[int | str, dict[str, Any]] = {
-    **_REFUSALS,
-    304: {"description": "You have it already"},
-    422: {"model": shapes.ProblemModel, "description": "A parameter is wrong"},
-}
-_EVENTS_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/x-ndjson": {"schema": {"type": "string"}},
-            "application/json": {
-                "schema": {
-                    "oneOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}],
-                }
-            },
-            "text/csv": {"schema": {"type": "string"}},
-            _ARROW: {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-}
-_MESSAGE_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
-_PLAUSIBLE_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            kind: {
-                "schema": {
-                    "type": "object",
-                    "properties": {name: {"type": "string"} for name in ("n", "u", "d", "r")},
-                    "required": ["n", "u", "d"],
-                }
-            }
-            for kind in ("application/json", "text/plain")
-        },
-    }
-}
+_EVENTS_BODY = _body({NDJSON: _TEXT, JSON: _ROWS, CSV: _TEXT, ARROW: _BYTES})
+_MESSAGE_BODY = _body({"application/octet-stream": _BYTES})
+_PLAUSIBLE_BODY = _body({JSON: _TRACKED, "text/plain": _TRACKED})
 _Format = Annotated[Literal["json", "csv", "arrow"] | None, Query(alias="format", description="Instead of Accept")]
 
 
 def make_app(service: Service, *, tls: bool = False, start: bool = True) -> FastAPI:
     """The application of a service; it starts and stops with it, unless a test does that."""
-    archive = Archive(service.store, service.configuration.limits.answer_bytes)
+    archive = Archive(service.store)
     live = Live(service, archive)
     access = Access(service)
 
@@ -259,7 +233,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
             stream.admit_reports(opened.items)
             access.events(caller, opened.items)
             data, size = stream.prepared(opened.items, body)
-            taken, _ = await uploads.take(stream, Arrival(opened.items, data, opened.items, size=size))
+            taken = await uploads.take(stream, Arrival(opened.items, data, opened.items, size=size))
         return accepted(shapes.AcceptedModel(accepted=taken, repeated=opened.items - taken))
 
     @app.post(
@@ -284,7 +258,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
         async def count(stream: LiveStream) -> None:
             try:
                 stream.admit()
-                rows = uploads.reader(stream.name).of_values(fields)
+                rows = uploads.readers[stream.name].of_values(fields)
                 data, size = stream.prepared(rows.counted, rows.columns)
                 await uploads.take(stream, Arrival(rows.counted, data, rows.taken, size=size))
             except ProblemError as problem:
@@ -351,7 +325,7 @@ def _format(request: Request, asked: str | None) -> str:
     if asked is not None:
         return asked
     accepts = request.headers.get("accept", "")
-    return "csv" if "text/csv" in accepts else "arrow" if _ARROW in accepts else "json"
+    return "csv" if "text/csv" in accepts else "arrow" if ARROW in accepts else "json"
 
 
 def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive: Archive) -> None:
@@ -376,13 +350,13 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         made = await archive.aside(lambda: _with_digest(described(of, whole=True)))
         return _tagged(request, *made, "application/json")
 
-    other: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, _ARROW: {}}}}
+    other: _Answers = {200: {"content": {"text/csv": {}, ARROW: {}}}}
 
     async def answered(
         request: Request, of: LiveStream, which: Which, kind: str, tag: str, following: int | None = None
     ) -> Response:
         """Releases from one tick to another, as they are read."""
-        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": _ARROW}[kind]
+        media = {"json": "application/json", "csv": "text/csv; charset=utf-8", "arrow": ARROW}[kind]
         headers = _tag_headers(tag)
         if kind != "json":
             headers["Content-Disposition"] = f'attachment; filename="{of.name}.{kind}"'
@@ -418,7 +392,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         if _is_known(request, tag):
             return Response(None, 304, _tag_headers(tag))
         which = Which(begin, end, every, final)
-        last = await archive.last_of_answer(name, which)
+        last = await archive.aside(service.store.last_within, name, which, room)
         if last < end:
             following = last + 1
         return await answered(request, of, replace(which, last=last), form, tag, following)

@@ -98,17 +98,12 @@ class Curated(Run):
     """Raw events are with a trusted curator: `continual`."""
 
     def __init__(self, definition: StreamDefinition, task: Task, mechanism: Any, span: RunSpan | None) -> None:
-        super().__init__(task, mechanism)
+        super().__init__(task, mechanism, lambda _: _BY_CLOCK if definition.time is None else _BY_TIME)
         self.definition = definition
         self._schema = schema_of(definition)
         self._span = (-math.inf, math.inf)  # the times of events that count
         if definition.days is not None and span is not None:
             self._span = definition.days.begin(span.begins), span.ends
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of all ticks of the run together."""
-        return self.guarantee_with(_BY_CLOCK if self.definition.time is None else _BY_TIME)
 
     def to_bytes(self) -> bytes:
         """NOT PRIVATE."""

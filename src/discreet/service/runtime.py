@@ -1,6 +1,6 @@
 """A service that runs: its streams, and the threads that serve them.
 
-One thread is the clock, which ends ticks. Every stream has two of its own (`lanes`): a writer, which puts events on
+One thread is the clock, which ends ticks. Every stream has two of its own: a writer (`Lane`), which puts events on
 disk in groups, and a worker, which feeds its mechanism and publishes. None of them waits for HTTP, and a tick that
 takes long to publish does not move the end of the next one. A stream in trouble, on a disk or at a ledger that makes
 it wait, holds up nobody else.
@@ -12,6 +12,7 @@ import os
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -21,28 +22,72 @@ from typing import Any
 
 from discreet.errors import OldStateError, TakenOverError
 from discreet.privacy.ledger import Ledger
+from discreet.service.access import Shares, Tokens
 from discreet.service.definitions import Configuration
 from discreet.service.folder import FolderLock
 from discreet.service.forecast import possible, warnings_of
-from discreet.service.journal import Journal
-from discreet.service.lanes import Done, Lane
-from discreet.service.log import tell
+from discreet.service.journal import Journal, tell
 from discreet.service.pan_stream import PanStream
 from discreet.service.problems import ProblemError, stopping
 from discreet.service.shapes import StatusModel, StreamStatusModel
-from discreet.service.shares import Shares
 from discreet.service.store import Store
-from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full, moment
-from discreet.service.tokens import Tokens
+from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
+from discreet.watch.timetable import moment
 
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
 _AGAIN_SECONDS = 1.0
+
+Done = Callable[[Arrival, Exception | None], None]
 
 
 def place_of(error: BaseException) -> str:
     """Kind and place of an error: its message might hold items."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return type(error).__name__ + "".join(f" at {os.path.basename(at.filename)}:{at.lineno}" for at in last)
+
+
+class Lane:
+    """The queue and the writer of one stream. Another stream's disk, ledger or crowd is not in its way."""
+
+    def __init__(
+        self,
+        stream: LiveStream,
+        commit: Callable[[LiveStream, list[Arrival]], Exception | None],
+        tell: Callable[[list[tuple[Arrival, Done]], Exception | None], None],
+    ) -> None:
+        self._stream, self._commit, self._tell = stream, commit, tell
+        self._queue: deque[tuple[Arrival, Done]] = deque()
+        self._there = threading.Condition()
+        self._stops = False
+
+    def submit(self, arrival: Arrival, done: Done) -> None:
+        """Put it on disk with others; `done` is told then."""
+        with self._there:
+            if self._stops:
+                raise stopping()
+            self._queue.append((arrival, done))
+            self._there.notify()
+
+    def stop(self) -> None:
+        """Take nothing more; what was taken is written."""
+        with self._there:
+            self._stops = True
+            self._there.notify_all()
+
+    def run(self) -> None:
+        """The writer: until it is stopped and nothing is left."""
+        while True:
+            with self._there:
+                while not self._queue and not self._stops:
+                    self._there.wait()
+                if not self._queue:
+                    return
+                group = list(self._queue)
+                self._queue.clear()
+            error = self._commit(self._stream, [arrival for arrival, _ in group])
+            if error is None and self._stream.accepted is not None:
+                self._stream.accepted += sum(arrival.accepted for arrival, _ in group)
+            self._tell(group, error)
 
 
 class Service:
@@ -79,14 +124,7 @@ class Service:
         if take_over:
             self.store.take_over(kept_in)
         self.tokens = Tokens(self.store)
-        around = Surroundings(
-            folder,
-            self.store,
-            kept_in,
-            configuration.limits,
-            clock,
-            self._tell,
-        )
+        around = Surroundings(folder, self.store, kept_in, configuration.limits, clock, self._tell)
         self.streams: dict[str, LiveStream] = {}
         try:
             for name, definition in configuration.streams.items():
@@ -251,8 +289,12 @@ class Service:
             stream.accepted += arrival.accepted
 
     def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
+        def tell_all() -> None:
+            for arrival, done in group:
+                done(arrival, arrival.error or error)
+
         with suppress(RuntimeError):  # the server is gone, and with it anyone who waited
-            self.call(partial(_tell_all, group, error))
+            self.call(tell_all)
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
         if not self._has_folder():
@@ -309,11 +351,6 @@ class Service:
                 for stream in self.streams.values()
             ],
         )
-
-
-def _tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
-    for arrival, done in group:
-        done(arrival, arrival.error or error)
 
 
 def status_of(data: Path, ledger_file: Path | str | None = None) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 from discreet.errors import DiscreetError
 from discreet.service.connections import bounded
 from discreet.service.definitions import Configuration
-from discreet.service.log import log
+from discreet.service.journal import log
 from discreet.service.routes import make_app
 from discreet.service.runtime import Service
 

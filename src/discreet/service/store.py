@@ -229,10 +229,10 @@ class Store:
             db.executemany("insert or ignore into keys values (?, ?, ?, ?, ?)", rows)
             db.execute("delete from keys where until < ?", (now,))
 
-    def releases(self, name: str, first: int, last: int, every: int = 1) -> list[str]:
-        """Published ticks, as JSON texts, in order; those whose number is a multiple of `every`."""
-        sql = "select release from releases where name = ? and tick between ? and ? and tick % ? = 0 order by tick"
-        return [row[0] for row in self._rows(sql, name, first, last, every)]
+    def releases(self, name: str, first: int, last: int) -> list[str]:
+        """Published ticks, as JSON texts, in order."""
+        sql = "select release from releases where name = ? and tick between ? and ? order by tick"
+        return [row[0] for row in self._rows(sql, name, first, last)]
 
     def some_releases(self, name: str, which: Which, most: int) -> list[tuple[int, bytes]]:
         """The same, each with its tick, as UTF-8: the first ones, until they have this many bytes together."""

@@ -6,7 +6,6 @@ docs/service.md, "How it survives", has the order of everything here and why it 
 from __future__ import annotations
 
 import abc
-import datetime
 import json
 import math
 import os
@@ -29,17 +28,16 @@ from discreet.service.problems import ProblemError, gone, too_busy
 from discreet.service.runs import CONFIDENCE, Survey, protocol_of, run_for
 from discreet.service.shapes import ReleaseModel
 from discreet.service.store import Kept, Store
-from discreet.watch.timetable import RunSpan, Timetable
+from discreet.watch.timetable import RunSpan, Timetable, moment
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
 _ROOM_SHARE = 0.25  # of the limit of a spool: how far it may be missed
 _RANDOM = random.SystemRandom()
 
 
-def moment(seconds: float) -> str:
-    """A time as people and programs read it."""
-    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    return when.isoformat(timespec="milliseconds" if seconds % 1 else "seconds").replace("+00:00", "Z")
+def text_of(release: dict[str, Any]) -> str:
+    """A release as the store has it."""
+    return json.dumps(release, ensure_ascii=False, separators=(",", ":"))
 
 
 OFFSET_KEY = b"offset:"  # how keys begin that say how far a queue was read; those of requests are digests
@@ -160,11 +158,6 @@ class LiveStream(abc.ABC):
         it takes until it is where it was."""
         if self.tick + 1 < self.open_tick:
             return max(0.0, self.around.clock() - self._late - self.starts(self.tick + 2))
-        return self._clock_is_behind
-
-    @property
-    def _clock_is_behind(self) -> float:
-        """Seconds until the open tick begins: more than 0 after the clock went back."""
         return 0.0 if self.ended else max(0.0, self.starts(self.open_tick) + self._late - self.around.clock())
 
     @property
@@ -197,7 +190,9 @@ class LiveStream(abc.ABC):
             self.timetable, self.tick = self.definition.timetable(kept.edges), kept.tick
             self.run = kept.run or 1
             self._go_on(kept)
-            self._load_latest()
+            if self.tick:
+                (text,) = self.around.store.releases(self.name, self.tick, self.tick)
+                self.latest = json.loads(text)
         self.open_tick = max(self.tick + 1, self._last_kept_tick())
         self.seal(now)
 
@@ -254,19 +249,15 @@ class LiveStream(abc.ABC):
         if self.name in self.around.store.streams():
             return
         if self.definition.account is not None:
-            self.around.ledger.account(self.account_name).check(
-                self.definition.budget_of(1), unit=self.definition.privacy_unit, period=self._period_now
-            )
+            days = self.definition.days
+            period = None if days is None else days.name(self.around.clock() - self._late)
+            account = self.around.ledger.account(self.account_name)
+            account.check(self.definition.budget_of(1), unit=self.definition.privacy_unit, period=period)
         elif self._is_anothers():
             raise LedgerError(
                 f"{self.around.ledger!r} has an account {self.name!r} already, and the stream of that name would make "
                 f'its own. If it is about the same people, set account = "{self.name}"; otherwise rename the stream'
             )
-
-    @property
-    def _period_now(self) -> str | None:
-        days = self.definition.days
-        return None if days is None else days.name(self.around.clock() - self._late)
 
     def _is_anothers(self) -> bool:
         """Whether somebody else uses the account of the stream's name: granted otherwise, or charged."""
@@ -290,11 +281,6 @@ class LiveStream(abc.ABC):
             )
         account.check_held()
         return account
-
-    def _load_latest(self) -> None:
-        if self.tick:
-            (text,) = self.around.store.releases(self.name, self.tick, self.tick)
-            self.latest = json.loads(text)
 
     # ---- a tick -----------------------------------------------------------------------------------------------------
 
@@ -662,8 +648,8 @@ class SpooledStream(LiveStream):
             release.update(self.release_of(tick, numbers))
             if self._stored < tick:  # else only the ledger did not have it
                 file = self._save(self.run, tick)
-                text = json.dumps(release, ensure_ascii=False, separators=(",", ":"))
-                self.around.store.publish(self.name, tick, text, file, self.keys_of(tick), self.around.clock())
+                keys, now = self.keys_of(tick), self.around.clock()
+                self.around.store.publish(self.name, tick, text_of(release), file, keys, now)
                 self._stored = tick
 
         try:

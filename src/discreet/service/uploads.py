@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from discreet.errors import DiscreetError
-from discreet.service.access import Access, Caller
+from discreet.service.access import Access, Caller, Holding
 from discreet.service.bodies import FORMATS, Reader, RowsRead
 from discreet.service.definitions import ServiceLimits
 from discreet.service.folder import write_file
@@ -24,7 +24,6 @@ from discreet.service.guard import problem_response
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import Service
 from discreet.service.shapes import AcceptedModel
-from discreet.service.shares import Holding
 from discreet.service.streams import Arrival, LiveStream
 
 ON_THE_LOOP = 2**14  # bytes of a body that takes no time, whatever is in it
@@ -49,7 +48,7 @@ class Uploads:
     def __init__(self, service: Service, access: Access) -> None:
         self.service = service
         self.access = access
-        self._readers = {
+        self.readers = {
             name: Reader(stream.definition, service.configuration.limits)
             for name, stream in service.streams.items()
             if stream.definition.kind != "survey"
@@ -80,7 +79,7 @@ class Uploads:
             data, size = await self.aside(caller, large, stream.prepared, rows.counted, rows.columns)
             rows.columns = None
             held.become(size)
-            taken, _ = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
+            taken = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
         return accepted(AcceptedModel(accepted=taken, **({"skipped": rows.skipped} if skip else {})))
 
     def hold(self, caller: Caller, stream: str) -> Holding:
@@ -137,21 +136,22 @@ class Uploads:
         sender = caller.name.encode() if caller.token else b"\0" + digest
         return hashlib.sha256(sender + b"\0" + given.encode()).digest()[:16], digest
 
-    async def take(self, stream: LiveStream, arrival: Arrival) -> tuple[int, bool]:
-        """Have it on disk; (how many rows were taken, whether an earlier request had brought them)."""
+    async def take(self, stream: LiveStream, arrival: Arrival) -> int:
+        """Have it on disk, unless an earlier request had brought it; how many rows were taken."""
         return _given(await self._answered(stream, arrival))
 
-    async def _answered(self, stream: LiveStream, arrival: Arrival) -> tuple[int, bool] | _Failed:
+    async def _answered(self, stream: LiveStream, arrival: Arrival) -> int | _Failed:
         key, digest = arrival.key, arrival.digest
         if key is not None and digest is not None:
             before = stream.before(key, digest)
             if before is not None:
-                return before, True
-            pending = stream.pending.get(key)
+                return before
+            same, pending = stream.pending.get(key, (digest, None))
+            if same != digest:
+                raise ProblemError(422, "This Idempotency-Key was used for another body")
             if pending is not None:
-                if pending[0] != digest:
-                    raise ProblemError(422, "This Idempotency-Key was used for another body")
-                return _with(await asyncio.shield(pending[1]), True)
+                outcome: int | _Failed = await asyncio.shield(pending)
+                return outcome
         future: asyncio.Future[int | _Failed] = asyncio.get_running_loop().create_future()
 
         def done(arrival: Arrival, error: Exception | None) -> None:
@@ -170,18 +170,15 @@ class Uploads:
             if key is not None:
                 stream.pending.pop(key, None)
             raise
-        return _with(await asyncio.shield(future), False)
+        return await asyncio.shield(future)
 
     async def read(self, caller: Caller, stream: LiveStream, form: str, body: bytes, skip: bool) -> RowsRead:
         """The rows of a body; in a thread if that could keep others waiting."""
-        reader = self._readers[stream.name]
+        reader = self.readers[stream.name]
         rows = reader.read_small(form, body) if len(body) <= _IF_IT_IS_PLAIN else None
         if rows is not None:
             return rows
         return await self.aside(caller, len(body) > ON_THE_LOOP, reader.read, form, body, skip)
-
-    def reader(self, name: str) -> Reader:
-        return self._readers[name]
 
 
 class EventsLane:
@@ -285,10 +282,6 @@ def _given(outcome: _T | _Failed) -> _T:
         raise outcome.error
     finally:
         del outcome
-
-
-def _with(taken: int | _Failed, repeated: bool) -> tuple[int, bool] | _Failed:
-    return taken if isinstance(taken, _Failed) else (taken, repeated)
 
 
 def _media_type(request: Request) -> str:

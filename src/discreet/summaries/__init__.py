@@ -4,15 +4,12 @@ What they share (`Summary`, `LinearSketch`, `RawCounts`), and what `workers` mak
 `__all__`.
 """
 
-from discreet.summaries._base import RawCounts as RawCounts
-from discreet.summaries._base import Summary as Summary
-from discreet.summaries._linear import LinearSketch as LinearSketch
-from discreet.summaries.count_min import CountMin
-from discreet.summaries.count_sketch import CountSketch
-from discreet.summaries.exact_counts import ExactCounts
-from discreet.summaries.misra_gries import MisraGries
+from discreet.summaries.counters import ExactCounts, MisraGries, SpaceSaving
+from discreet.summaries.counters import RawCounts as RawCounts
+from discreet.summaries.counters import Summary as Summary
+from discreet.summaries.linear_sketches import CountMin, CountSketch
+from discreet.summaries.linear_sketches import LinearSketch as LinearSketch
 from discreet.summaries.sharded_misra_gries import ShardedMisraGries as ShardedMisraGries
-from discreet.summaries.space_saving import SpaceSaving
 from discreet.summaries.user_misra_gries import UserMisraGries
 
 __all__ = [

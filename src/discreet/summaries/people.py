@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.summaries.combinations import Combinations
 
 Counts = npt.NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.float64)
 Holdings = tuple[Counts, Counts]
 """How many of some items each of some people has, and the indices of these, one person after the other."""
 
@@ -151,8 +152,8 @@ def by_person(owners: npt.NDArray[Any], indices: npt.NDArray[Any]) -> Holdings:
     return sizes.astype(np.int64), rows & (2**32 - 1)
 
 
-def each_once(numbers: Counts) -> Counts:
-    """Whole numbers in ascending order, each once. (np.unique hashes them first, which takes many times as long.)"""
+def each_once(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Numbers in ascending order, each once. (np.unique hashes them first, or loads numpy.ma.)"""
     if not (numbers[1:] > numbers[:-1]).all():
         numbers = np.sort(numbers)
         numbers = numbers[np.append(True, numbers[1:] != numbers[:-1])]

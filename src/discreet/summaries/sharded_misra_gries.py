@@ -11,14 +11,13 @@ from discreet.events.items import (
     DEFAULT_MAX_KEY_BYTES,
     Item,
     arrow_chunks,
-    bad_items_rule,
     is_arrow,
     prepare_column,
-    skip_nulls,
+    rules,
 )
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.summaries._base import MAX_CAPACITY, CounterSummary, RawCounts
+from discreet.summaries.counters import MAX_CAPACITY, CounterSummary, RawCounts
 
 MAX_SHARDS = 128
 
@@ -51,7 +50,7 @@ class ShardedMisraGries(CounterSummary):
         copied: their owner may fill the same memory anew for the next one. `nulls` and `bad_items` as for `update`.
         """
         columns = (_kept(prepare_column(batch)) for batch in batches)
-        self._native.update_batches(columns, skip_nulls(nulls), bad_items_rule(bad_items))
+        self._native.update_batches(columns, *rules(nulls, bad_items))
 
     @property
     def shards(self) -> int:

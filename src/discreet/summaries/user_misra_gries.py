@@ -6,9 +6,9 @@ from typing import Any
 
 from discreet import _native
 from discreet.errors import ParameterError
-from discreet.events.items import DEFAULT_MAX_KEY_BYTES, bad_items_rule, prepare_lists, skip_nulls
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, prepare_lists, rules
 from discreet.privacy.checks import whole_number
-from discreet.summaries._base import MAX_CAPACITY, DecrementedCounters
+from discreet.summaries.counters import MAX_CAPACITY, DecrementedCounters
 
 
 class UserMisraGries(DecrementedCounters):
@@ -55,7 +55,7 @@ class UserMisraGries(DecrementedCounters):
             nulls: "error" refuses a batch with null users or items, "skip" leaves them out.
             bad_items: As for the other summaries. A row that is no list of items is refused.
         """
-        self._native.update(prepare_lists(data), skip_nulls(nulls), bad_items_rule(bad_items), _native.RandomSource())
+        self._native.update(prepare_lists(data), *rules(nulls, bad_items), _native.RandomSource())
 
     @property
     def max_items_per_user(self) -> int:

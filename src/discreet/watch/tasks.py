@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,7 @@ from discreet.summaries.memory import COUNTERS
 
 if TYPE_CHECKING:
     from discreet.events.text import Dialect
-    from discreet.privacy import Budget
+    from discreet.privacy import Budget, Unit
     from discreet.privacy.ledger import Account
     from discreet.questions.live_question import LiveQuestion
     from discreet.watch.timetable import Days, RunSpan
@@ -40,6 +41,7 @@ class Task:
     remember: int = field(default=0, kw_only=True)  # over how many ticks increases are published; 0 for none
     mechanism: ClassVar[str]  # its name in `discreet.continual`
     needs_items: ClassVar[bool] = True
+    number: ClassVar[str] = ""  # what is published, where that is a number and no list of items
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -52,12 +54,6 @@ class Task:
     def left_open(self) -> tuple[str, ...]:
         """Settings that nobody gave: a state goes on with those it has."""
         return ()
-
-    @property
-    def covers(self) -> int | None:
-        """How many ticks a release is of; None for all since the first."""
-        window: int | None = getattr(self, "window", None)
-        return window
 
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         """The mechanism before its first tick."""
@@ -80,26 +76,22 @@ class Task:
         """Take rows of the open tick, as the reader has them: columns "item" and "user"."""
         mechanism.add(values.column("item"))
 
-    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        """End the open tick, which had this many events."""
-        mechanism.step(save=save)
-
     def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
-        """The latest release, as it is printed."""
-        return dict(release.described())
-
-    def increase(self, mechanism: Any) -> dict[str, Any]:
-        """How much the latest tick rose over `remember` ticks, as it is printed; nothing before there are this many."""
+        """The latest release, as it is printed, with its increase over `remember` ticks once there are this many."""
+        if self.number:
+            told = {self.number: release, "standard_deviation": mechanism.error(mechanism.tick)}
+        else:
+            told = release.described()
         since = mechanism.tick - self.remember
         if not self.remember or since < 1:
-            return {}
+            return told
         risen = mechanism.increase(since)
         if not isinstance(risen, Estimate):
-            return {"increase": risen.to_dict()}
-        least = 0 if self.covers is None else -math.inf  # rows and people only come, but they leave a window
+            return {**told, "increase": risen.to_dict()}
+        least = 0 if getattr(self, "window", None) is None else -math.inf  # all only come, but they leave a window
         ends = {"lower": int(max(least, risen.lower)), "upper": int(max(least, risen.upper))}
-        told = {"since": since, "tick": mechanism.tick, "confidence": 0.95, "value": int(risen.value), **ends}
-        return {"increase": told}
+        rise = {"since": since, "tick": mechanism.tick, "confidence": 0.95, "value": int(risen.value), **ends}
+        return {**told, "increase": rise}
 
 
 @dataclass(frozen=True)
@@ -127,12 +119,7 @@ class Total(Task):
 
     mechanism = "Counter"
     needs_items = False
-
-    def step(self, mechanism: Any, events: int, save: Callable[[Any], None]) -> None:
-        mechanism.step(events, save=save)
-
-    def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
-        return {"total": release, "standard_deviation": mechanism.error(mechanism.tick)}
+    number = "total"
 
 
 @dataclass(frozen=True)
@@ -190,9 +177,7 @@ class DistinctPeople(Task):
     window: int | None = None
     max_visits: int | None = None
     mechanism = "DistinctCount"
-
-    def described(self, mechanism: Any, release: Any) -> dict[str, Any]:
-        return {"people": release, "standard_deviation": mechanism.error(mechanism.tick)}
+    number = "people"
 
 
 def task_of(live: LiveQuestion, horizon: int | None) -> Task:
@@ -224,7 +209,7 @@ def reader_of(
     """The rows of a growing input that it is about."""
     query: Any = None
     if live.where is not None:
-        from discreet.engines.sql import where
+        from discreet.engines.plain_where import where
 
         query = where(live.where)
     if live.lookup is not None:
@@ -251,28 +236,35 @@ class Run:
     """A task under way, charged once. NOT private: it has the mechanism's state.
 
     The rows of the open tick are with the mechanism, or counted: nothing else holds them.
+
+    Args:
+        task: What is published.
+        mechanism: It, new or restored.
+        assumes: What is assumed of the ticks, by the unit that is hidden.
     """
 
-    def __init__(self, task: Task, mechanism: Any) -> None:
-        self.task = task
+    def __init__(self, task: Task, mechanism: Any, assumes: Callable[[Unit], str]) -> None:
+        self.task = dataclasses.replace(task, horizon=mechanism.horizon)
         self.mechanism = mechanism
+        self._assumes = assumes
         self._events = 0  # of the open tick
         self._unsaved: tuple[Any] | None = None  # what was drawn, and may not be saved or not be in the ledger
 
     @property
-    def tick(self) -> int:
-        """The number of the tick that was drawn last."""
-        return int(self.mechanism.tick)
-
-    @property
     def is_over(self) -> bool:
         """Whether the ticks of the horizon are used up."""
-        return self.task.horizon is not None and self.tick >= self.task.horizon
+        return self.task.horizon is not None and int(self.mechanism.tick) >= self.task.horizon
 
-    def guarantee_with(self, assumption: str) -> Guarantee:
+    @cached_property
+    def guarantee(self) -> Guarantee:
         """What all releases of the run together promise, and what that assumes of its ticks."""
         plain: Guarantee = self.mechanism.guarantee
-        return dataclasses.replace(plain, assumptions=(*plain.assumptions, assumption))
+        return dataclasses.replace(plain, assumptions=(*plain.assumptions, self._assumes(plain.unit)))
+
+    @cached_property
+    def promise(self) -> dict[str, Any]:
+        """The guarantee as it is printed with every tick."""
+        return self.guarantee.to_dict()
 
     def begin(self) -> None:
         """Charge the run, unless that was done."""
@@ -292,7 +284,7 @@ class Run:
             save(release)
 
         if self._unsaved is None:
-            self.task.step(self.mechanism, self._events, keep)
+            self.mechanism.step(*(() if self.task.needs_items else (self._events,)), save=keep)
         else:
             save(*self._unsaved)
             self.settle()

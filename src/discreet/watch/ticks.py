@@ -20,15 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.events.backlog import Spool
-from discreet.events.live_input import LiveBatch
+from discreet.events.live_input import LiveBatch, Spool
 from discreet.events.times import YEAR_1, seconds_of
+from discreet.privacy import User
 from discreet.privacy.spans import Calendar
 from discreet.watch.timetable import Days, Timetable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.privacy import Unit
     from discreet.questions.live_question import LiveQuestion
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -93,10 +94,11 @@ class Rule:
             days.usual_ticks(seconds)
         return cls(None, seconds, True, live.by_clock, waits, leads, begins, days)
 
-    def assumption(self, gone: str) -> str:
-        """What is public beside the releases; `gone` says what becomes of the rows of one who is left out."""
+    def assumption(self, unit: Unit) -> str:
+        """What is public beside the releases of who is hidden."""
         if self.rows is not None:
-            return f"the number of rows is public: {gone}"
+            people, event = "a person who is left out leaves blank rows", "an event that is left out leaves a blank row"
+            return f"the number of rows is public: {people if isinstance(unit, User) else event}"
         if not self.by_column:
             return "which tick a row is in is decided by the clock, not by other rows"
         if self.by_clock:
@@ -104,17 +106,6 @@ class Rule:
         first = "" if self.start is not None else ", the first one's too"
         waits = f"more than {self.late:.0f} seconds " if self.late else ""
         return f"the ends of ticks are public{first}: no row comes {waits}after one of a later time"
-
-    def timetable(self, kept: Sequence[Any] | None) -> Timetable | None:
-        """The ticks, by their times: counted from 1970 or, where every span is a run, as a state has kept them."""
-        if self.seconds is None:
-            return None
-        if self.days is None:
-            return Timetable(self.seconds, lambda _: math.inf, [0.0], 0)
-        if kept is None:
-            return None  # the first tick is not known yet
-        run, first, edges = kept
-        return Timetable(self.seconds, self.days.end, edges, first, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,21 +159,23 @@ class Ticker:
 
     def __post_init__(self) -> None:
         self._spool = Spool(self.folder)
-        self.timetable = self.rule.timetable(self.kept)
-        if self.now is None and self.rule.start is not None:
-            self.now = self._opened(self.rule.start)
-        self._save(self.then)
+        # The ticks, by their times: counted from 1970 or, where every span is a run, as a state has kept them.
+        rule, self.timetable = self.rule, None
+        if rule.seconds is not None and rule.days is None:
+            self.timetable = Timetable(rule.seconds, lambda _: math.inf, [0.0], 0)
+        elif rule.seconds is not None and rule.days is not None and self.kept is not None:
+            run, first, edges = self.kept
+            self.timetable = Timetable(rule.seconds, rule.days.end, edges, first, run)
+        if self.now is None and rule.start is not None:
+            self.now = self._opened(rule.start)
+        self._keep(self.position, self.then)
         self._again, self._since = self.read, self.now
         if self.then is not None:
             self.now = self.then
 
-    def _keep(self) -> None:
-        first = min(self._held.values(), key=lambda held: held.first, default=None)
-        self.position, then = (self.read, self.now) if first is None else (first.first, first.then)
-        self._save(then)
-
-    def _save(self, then: int | None) -> None:
-        self.saved = {"position": self.position, "read": self.read, "now": self.now, "then": then}
+    def _keep(self, position: int, then: int | None) -> None:
+        self.position = position
+        self.saved = {"position": position, "read": self.read, "now": self.now, "then": then}
         if self.rule.days is not None and self.timetable is not None and self.now is not None:
             self.saved["timetable"] = self.timetable.since((self.now if then is None else min(then, self.now)) - 1)
 
@@ -210,13 +203,21 @@ class Ticker:
         if self.now is not None or not self.rule.by_clock:
             return False
         self.now = self._opened(clock)
-        self._keep()
+        self._keep(self.read, self.now)
         return True
 
     def take(self, batch: LiveBatch, clock: float) -> Iterator[Add | End]:
         """Put rows into ticks, and end those that these rows end."""
-        if self.rule.rows is not None:
-            yield from self._by_count(batch, self.rule.rows)
+        rows = self.rule.rows
+        if rows is not None:
+            first, length = 0, len(batch.ends)
+            while first < length:
+                last = min(length, first + rows - self._count)
+                yield _added(batch.part(slice(first, last)))
+                self._count += last - first
+                first, self.read = last, int(batch.ends[last - 1])
+                if self._count == rows:
+                    yield self._ended()
             return
         if not self.rule.by_column:
             yield _added(batch)
@@ -233,22 +234,22 @@ class Ticker:
             return
         reached = self._ticks.number(clock - self.rule.late)
         if self.rule.by_column:
-            yield from self._end(reached, self.read)
+            yield from self._end(reached)
         elif reached > self.now:
             # Ticks that nobody looked at are passed over: the one that was open has had their rows.
             before, self.now = self.now, reached
-            yield self._ended(before, reached)
+            yield self._ended((before, reached))
 
     def finish(self, clock: float) -> Iterator[Add | End]:
         """End what is open: no row will come. By the clock with rows or without, so that it does not tell which."""
         if self.rule.rows is not None:
             if self._count:
-                yield self._ended_by_count()
+                yield self._ended()
         elif not self.rule.by_column:
             assert self.now is not None
-            yield self._ended(self.now, self.now + 1)
+            yield self._ended((self.now, self.now + 1))
         elif self.rule.by_clock:
-            yield from self._end(self._ticks.number(clock) + 1, self.read)
+            yield from self._end(self._ticks.number(clock) + 1)
         else:
             if self._undecided is not None:
                 rest, self._undecided = self._undecided, None
@@ -260,24 +261,7 @@ class Ticker:
                 else:
                     self.left_out["times far ahead of the others"] += len(rest)
             if self.now is not None:
-                yield from self._end(max(self._held, default=self.now) + 1, self.read)
-
-    # ---- by a number of rows ---------------------------------------------------------------------------------------
-
-    def _by_count(self, batch: LiveBatch, rows: int) -> Iterator[Add | End]:
-        first, length = 0, len(batch.ends)
-        while first < length:
-            last = min(length, first + rows - self._count)
-            yield _added(batch.part(slice(first, last)))
-            self._count += last - first
-            first, self.read = last, int(batch.ends[last - 1])
-            if self._count == rows:
-                yield self._ended_by_count()
-
-    def _ended_by_count(self) -> End:
-        self._count = 0
-        self._keep()
-        return End()
+                yield from self._end(max(self._held, default=self.now) + 1)
 
     # ---- by a column of times --------------------------------------------------------------------------------------
 
@@ -319,7 +303,7 @@ class Ticker:
                 self.read = max(self._again, int(batch.starts[until]))
             if self._undecided is not None:
                 return
-            yield from self._end(end, self.read)
+            yield from self._end(end)
             first = until
 
     def _first(self, batch: LiveBatch) -> int | None:
@@ -376,13 +360,12 @@ class Ticker:
             if part.values is not None:
                 self._spool.add(number, part.values)
 
-    def _end(self, reached: int, read: int) -> Iterator[Add | End]:
-        """End the ticks before `reached`, one by one; what was read is before `read`."""
+    def _end(self, reached: int) -> Iterator[Add | End]:
+        """End the ticks before `reached`, one by one."""
         while self.now is not None and self.now < reached:
             self.now += 1
-            self.read = read
             if self._since is None or self.now > self._since:
-                yield self._ended(self.now - 1, self.now)
+                yield self._ended((self.now - 1, self.now))
             held = self._held.pop(self.now, None)
             if held is not None:
                 taken = 0
@@ -396,9 +379,12 @@ class Ticker:
         assert batch.times is not None
         return self._ticks.numbers(batch.times)
 
-    def _ended(self, first: int, after: int) -> End:
-        self._keep()
-        return End(_date(self._ticks.starts(first)), _date(self._ticks.starts(after)))
+    def _ended(self, ticks: tuple[int, int] | None = None) -> End:
+        """The open tick has ended; where time tells, it was from the first of these ticks to the other."""
+        self._count = 0
+        first = min(self._held.values(), key=lambda held: held.first, default=None)
+        self._keep(*((self.read, self.now) if first is None else (first.first, first.then)))
+        return End() if ticks is None else End(*(_date(self._ticks.starts(tick)) for tick in ticks))
 
     def close(self) -> None:
         """Forget the rows that are held."""

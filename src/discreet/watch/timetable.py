@@ -24,6 +24,12 @@ from discreet.privacy.spans import Calendar
 _FOR_EVER = 2**62
 
 
+def moment(seconds: float) -> str:
+    """A time as people and programs read it."""
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return when.isoformat(timespec="milliseconds" if seconds % 1 else "seconds").replace("+00:00", "Z")
+
+
 @dataclass(frozen=True, slots=True)
 class RunSpan:
     """The ticks of one run."""

@@ -13,14 +13,12 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.privacy import User
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
 from discreet.watch.tasks import Run, Task
 from discreet.watch.ticks import Add, End, Rule, Ticker
@@ -28,7 +26,7 @@ from discreet.watch.timetable import RunSpan
 
 if TYPE_CHECKING:
     from discreet.events.live_input import LiveInput
-    from discreet.privacy import Budget, Guarantee
+    from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
 
 FAMILY = 150
@@ -107,10 +105,10 @@ class Watcher:
 
         def begun(span: RunSpan) -> Run:
             assert rule.days is not None
-            return Run(replace(task, horizon=span.ticks), task.of_span(span, rule.days, budget, payer))
+            return Run(task, task.of_span(span, rule.days, budget, payer), rule.assumption)
 
         if not kept.exists:
-            run = Run(task, task.new(budget, payer))
+            run = Run(task, task.new(budget, payer), rule.assumption)
             watcher = cls(kept, run, begun, settings, reader, Ticker(rule, kept.path.parent))
             watcher.ticker.begin(time.time())
             watcher.save()  # before the charge: anyone who restarts knows its id
@@ -121,8 +119,7 @@ class Watcher:
         if others:
             differ = ", ".join(key.replace("_", " ") for key in others)
             raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
-        mechanism = task.restored(payload, payer, restored)
-        run = Run(replace(task, horizon=mechanism.horizon), mechanism)
+        run = Run(task, task.restored(payload, payer, restored), rule.assumption)
         position = header["position"]
         ticker = Ticker(
             rule, kept.path.parent, header["now"], position, header.get("read", position), header.get("then"),
@@ -144,20 +141,6 @@ class Watcher:
             header["span"] = self.span
         text = json.dumps(header).encode()
         self.kept.replace(seal_state(FAMILY, 2, len(text).to_bytes(8, "little") + text + self.run.mechanism.to_bytes()))
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What all releases together promise, and what is public beside them."""
-        if isinstance(self.run.mechanism.unit, User):
-            gone = "a person who is left out leaves blank rows"
-        else:
-            gone = "an event that is left out leaves a blank row"
-        return self.run.guarantee_with(self.ticker.rule.assumption(gone))
-
-    @cached_property
-    def _promise(self) -> dict[str, Any]:
-        """The guarantee as it is printed with every tick."""
-        return self.guarantee.to_dict()
 
     def releases(self, once: bool) -> Iterator[dict[str, Any]]:
         """The releases, each after it is on disk; first the last one again, in case nobody saw it.
@@ -186,9 +169,9 @@ class Watcher:
                         yield self._release(step)
                     if self.is_over:
                         return
-            if self.reader.ended or (once and not is_pipe and not self.reader.more()):
+            if self.reader.source.ended or (once and not is_pipe and not self.reader.source.more()):
                 return  # standard input that is silent has not ended
-            self.reader.wait(_POLL_SECONDS)
+            self.reader.source.wait(_POLL_SECONDS)
 
     @property
     def is_over(self) -> bool:
@@ -205,8 +188,6 @@ class Watcher:
         span = self.ticker.timetable.of_tick(self.ticker.open_tick - ended)
         if span.number != self.span:
             self.run, self.span = self.begun(span), span.number
-            self.__dict__.pop("guarantee", None)
-            self.__dict__.pop("_promise", None)
             self.save()
 
     def _round(self, is_whole: bool) -> Iterator[Add | End]:
@@ -214,10 +195,10 @@ class Watcher:
         clock, ticker = time.time(), self.ticker
         for batch in self.reader.available():
             yield from ticker.take(batch, clock)
-        if is_whole and not self.reader.more():
+        if is_whole and not self.reader.source.more():
             for batch in self.reader.rest():
                 yield from ticker.take(batch, clock)
-        yield from ticker.finish(clock) if self.reader.ended else ticker.due(clock)
+        yield from ticker.finish(clock) if self.reader.source.ended else ticker.due(clock)
 
     def _release(self, end: End) -> dict[str, Any]:
         def keep(release: Any) -> None:
@@ -231,8 +212,9 @@ class Watcher:
 
     def _described(self, release: Any, end: End) -> dict[str, Any]:
         """The release of the latest tick, as it is printed."""
-        task, tick = self.run.task, self.run.tick
-        first = 1 if task.covers is None else max(1, tick - task.covers + 1)
+        task, tick = self.run.task, int(self.run.mechanism.tick)
+        window: int | None = getattr(task, "window", None)
+        first = 1 if window is None else max(1, tick - window + 1)
         dates: dict[str, Any] = {} if end.start is None else {"start": end.start, "end": end.end}
         if self.ticker.rule.days is not None and self.ticker.timetable is not None and self.span is not None:
             begins = self.ticker.timetable.run(self.span).begins
@@ -241,9 +223,8 @@ class Watcher:
             "tick": tick,
             "covers": {"first_tick": first, "last_tick": tick},
             **dates,
-            "guarantee": self._promise,
+            "guarantee": self.run.promise,
             **task.described(self.run.mechanism, release),
-            **task.increase(self.run.mechanism),
             "parameters": {"horizon": task.horizon},
             "version": __version__,
         }

@@ -29,7 +29,7 @@ from tests.golden.commands.cases import CASES  # noqa: E402
 from tests.golden.commands.tables import write_tables  # noqa: E402
 
 from discreet import __version__  # noqa: E402
-from discreet.summaries import _base as summaries  # noqa: E402
+from discreet.summaries import counters as summaries  # noqa: E402
 
 _LEFT_OUT = "(left out)"
 _CHANGES = ("time", "at", "digest", "sha256", "who")  # keys whose values hold a time, or a digest of one, or a user

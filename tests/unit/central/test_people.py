@@ -175,9 +175,9 @@ def test_a_column_of_a_table_by_rows():
 
 
 def test_more_budget_means_lower_cuts_and_less_noise():
-    cuts = [calibrated(epsilon, 1e-6, 150).threshold(True) for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 8.0, 30.0)]
+    cuts = [PersonVectors(dc.Budget(epsilon, 1e-6), 100).threshold for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 8.0, 30.0)]
     assert cuts == sorted(cuts, reverse=True)
-    assert calibrated(1.0, 1e-6, 150).threshold(True) == pytest.approx(35.729, abs=0.001)
+    assert PersonVectors(dc.Budget(1.0, 1e-6), 100).threshold == pytest.approx(35.729, abs=0.001)
     assert calibrated(1.0, 1e-9, 150).cuts[0] > calibrated(1.0, 1e-6, 150).cuts[0]
 
 

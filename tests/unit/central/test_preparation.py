@@ -8,8 +8,8 @@ import pytest
 
 import discreet as dc
 from discreet.central import Offset
+from discreet.central._base import frequency_published, summary_errors
 from discreet.central.merged_counters import Merged
-from discreet.central.preparation import frequency_published, summary_errors
 from discreet.central.reduced_misra_gries import ReducedMisraGries
 from discreet.central.summed_entries import Summed
 from discreet.published import ChanMisraGries, GaussianSparseHistogram
@@ -38,7 +38,7 @@ def test_an_item_that_should_be_published_is():
     needed = frequency_published(mechanism, n, capacity, 0.95)
     model = mechanism.error_model
     beta = 0.05 / model.random_parts
-    offset, down = model.offset_noise.bound_in_counts(beta), model.noise_bound(beta)
+    offset, down = model.offset_noise.bound(beta), model.noise_bound(beta)
     others = np.tile(np.arange(1, capacity + 1), (n - needed) // capacity)
     sketch = dc.MisraGries(capacity)
     sketch.update(np.concatenate([np.zeros(needed, np.int64), others]))

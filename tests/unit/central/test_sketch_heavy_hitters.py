@@ -263,7 +263,7 @@ def test_an_error_model_with_collisions_splits_its_confidence() -> None:
     law = Collisions("smallest", 1000, 5, 10**5, 10**5, 100)
     model = ErrorModel(Noise("laplace", Fraction(3), 10), collisions=law)
     below, above = model.distances(0.9)
-    noise = model.noise.bound_in_counts((1 - 0.9) / 2)
+    noise = model.noise.bound((1 - 0.9) / 2)
     assert above == noise
     assert below == noise + law.bound((1 - 0.9) / 2)
     assert ErrorModel.from_dict(model.to_dict()) == model
@@ -284,3 +284,24 @@ def test_noise_sums_stay_above_their_bound(law: str, scale: Fraction) -> None:
     assert noise_sum_bound(law, scale, 100, 1e-9) >= bound
     with pytest.raises(dc.ParameterError):
         noise_sum_bound("cauchy", scale, 100, 0.01)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 6.0])
+@pytest.mark.parametrize(("draws", "failure"), [(1, 0.01), (20, 1e-3), (500, 1e-9)])
+def test_a_sum_of_noises_stays_above_the_bound_of_chernoff(scale, draws, failure):
+    """The smallest over t of (N log E[exp(tZ)] + log(1/failure)) / t, with the mean summed by hand."""
+    q = math.exp(-1 / scale)
+    z = np.arange(-int(60 * scale) - 60, int(60 * scale) + 61)
+    chances = (1 - q) / (1 + q) * q ** np.abs(z)
+    shares = np.exp(np.linspace(-12, -0.01, 4000))
+    with np.errstate(over="ignore"):
+        bounds = [(draws * math.log(float(chances @ np.exp(t * z))) - math.log(failure)) / t for t in shares / scale]
+    found = noise_sum_bound("laplace", Fraction(scale), draws, failure)
+    assert found == pytest.approx(min(bounds), rel=1e-3, abs=1.5)
+    gaussian = noise_sum_bound("gaussian", Fraction(scale), draws, failure)
+    assert gaussian == math.ceil(scale * math.sqrt(2 * draws * -math.log(failure)) * (1 + 1e-9))
+
+
+def test_a_law_without_a_bound_is_refused():
+    with pytest.raises(dc.ParameterError, match="'laplace' or 'gaussian'"):
+        noise_sum_bound("uniform", Fraction(1), 2, 0.1)

@@ -11,7 +11,7 @@ def broken(monkeypatch, tmp_path):
     def fails(*given, **words):
         raise RuntimeError("a secret item")
 
-    monkeypatch.setattr("discreet.cli.question_commands.publish_answer", fails)
+    monkeypatch.setattr("discreet.cli.publish.publish", fails)
     (tmp_path / "rows.txt").write_text("a\n" * 300)
     return ["count", tmp_path / "rows.txt", "--epsilon", 1]
 

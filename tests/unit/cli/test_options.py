@@ -69,21 +69,22 @@ def test_old_spellings_are_understood_and_told(old, new, capsys, monkeypatch):
 
 
 def test_options_that_belong_together_become_one_argument(capsys):
-    @click.command()
-    @options.takes(options.FILES)
-    @options.reading()
-    @options.budget
-    @options.paying_by_name
-    @options.text_format()
-    @options.quiet
+    @options.command(
+        options.FILES,
+        options.reading(),
+        options.BUDGET,
+        options.PAYING_BY_NAME,
+        options.text_format(),
+        options.QUIET,
+    )
     def count(files, source, budget, paying, as_json):
         """Count rows."""
         click.echo(f"{files} {source} {budget} {paying.payer} {paying.charge_id} {as_json}")
 
     count(["a", "b", "--column", "c", "--epsilon", "1", "--nulls", "skip", "--format", "json"], standalone_mode=False)
     shown = capsys.readouterr().out
-    source = "Source(columns=('c',), nulls='skip', bad_rows='skip', where=None, how={'format': None, 'header': True, "
-    source += "'delimiter': None, 'quote': None, 'encoding': None})"
+    source = "Source(columns=('c',), nulls='skip', where=None, input_format=None, header=True, delimiter=None, "
+    source += "quote=None, encoding=None, bad_rows='skip')"
     assert shown == f"('a', 'b') {source} epsilon=1 None None True\n"
     names = [option.opts[0] for option in count.params]
     assert names[:3] == ["files", "--column", "--nulls"]

@@ -74,3 +74,11 @@ def test_the_margin_is_what_the_analysis_wants():
             histogram.step([[0], [1]])
         left.append(int(histogram.scheme.left[0]))
     assert left == [2, 0]
+
+
+def test_a_margin_is_of_the_sparse_scheme_alone():
+    for given in ({"max_items_per_event": 1}, {"k": 1, "mechanism": "meta"}):
+        assert dc.continual.Histogram(4, dc.Budget(1.0, 1e-6), ["a", "b"], **given).margin == 0
+    sparse = dc.continual.Histogram(64, dc.Budget(1.0, 1e-6), ["a", "b"], k=1, mechanism="sparse", margin=5)
+    assert sparse.margin == 5
+    assert dc.continual.Histogram(64, dc.Budget(1.0, 1e-6), ["a", "b"], k=1, mechanism="sparse").margin > 0

@@ -97,6 +97,47 @@ def test_bounds_hold_with_a_small_capacity():
     assert result.items[:3] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("horizon", "every", "looks"),
+    [
+        (365, None, [1, 2, 4, 5, 10, 15, 20]),
+        (1000, None, [1, 2, 4, 8, 15]),
+        (600, None, [1, 2, 4, 8, 9, 18]),
+        (60, None, [*range(1, 21)]),
+        (365, 5, [5, 10, 15, 20]),
+        (20, 10, [10, 20]),
+    ],
+)
+def test_when_items_are_looked_for(horizon, every, looks):
+    """A new item in every tick is listed when its block ends, with all that it had, and not before."""
+    hitters = HeavyHitters(horizon, dc.Budget(20.0, 1e-2), 100, every=every, source=seeded_source(8))
+    counts = [len(hitters.step([f"new at {tick}"] * 400)) for tick in range(1, 21)]
+    assert counts == [max((look for look in looks if look <= tick), default=0) for tick in range(1, 21)]
+
+
+@pytest.mark.parametrize("horizon", [128, 200, 365, 720, 8760, 65_536])
+def test_the_first_looks_cost_nothing(horizon):
+    early = HeavyHitters(horizon, BUDGET)
+    regular = HeavyHitters(horizon, BUDGET, every=early.every)
+    assert (early.levels, early.scale, early.threshold) == (regular.levels, regular.scale, regular.threshold)
+
+
+def test_a_restart_between_the_first_looks_changes_nothing():
+    def run(restarts):
+        source = seeded_source(4)
+        hitters = HeavyHitters(600, dc.Budget(10.0, 1e-3), 10, source=source)
+        out = []
+        for t, items in enumerate(ticks(20), 1):
+            if t in restarts:
+                hitters = HeavyHitters.from_bytes(hitters.to_bytes(), source=source)
+            out.append(hitters.step(items.tolist()).to_payload())
+        return out
+
+    # Counters of items that are public begin again with new noise, so only stops before the first are without a trace.
+    assert run([]) == run([1])
+    assert [len(release) for release in run([2, 3, 4, 5, 8, 9, 10, 12, 18, 20])] == [len(r) for r in run([2])]
+
+
 @pytest.mark.parametrize("window", [None, 5])
 @pytest.mark.parametrize("mechanism", ["offset", "chan"])
 @pytest.mark.parametrize("kind", [int, str, bytes])
@@ -284,3 +325,12 @@ def test_all_noises_of_all_listed_items_may_fail():
     assert (one.shared.draws, many.shared.draws) == (1, 1000)
     assert (one.noise.draws, many.noise.draws) == (1, 1000)
     assert many.shared.bound(0.05) > 1.5 * one.shared.bound(0.05)
+
+
+def test_what_is_told_of_items_is_in_order_not_in_that_of_a_set():
+    hitters = dc.continual.HeavyHitters(40, dc.Budget(50.0, 1e-6), 16)
+    for tick in range(12):
+        release = hitters.step([f"i{item}" for item in range(tick + 1) for _ in range(50)])
+        places = release.error_model.stretches.places
+        assert list(places) == sorted(set(places))
+    assert len(places) > 3

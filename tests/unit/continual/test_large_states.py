@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import _native
-from discreet.continual._state import State, as_json, load_state, save_state
+from discreet.continual._base import State, as_json, load_state, save_state
 from discreet.errors import ParameterError
 from discreet.storage import open_state, seal_state
 

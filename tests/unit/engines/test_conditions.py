@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import discreet as dc
 from discreet.engines import sql
 
 TEXTS = ["", "a", "A", "abc", "b%", "a_c", "é", "404", "x" * 300, "\x00", None]
@@ -138,3 +139,10 @@ def test_a_text_that_comes_often_is_asked_about_once(monkeypatch):
 def test_a_text_of_more_than_a_mebibyte_makes_its_row_bad():
     columns = {"t": pa.array(["a", "b" * (2**20 + 1), "a"])}
     assert [mask.tolist() for mask in kept("t = 'a'", columns, True)] == [[True, False, True], [False, True, False]]
+
+
+@pytest.mark.parametrize("function", ["json_extract", "replace", "regexp_replace", "time_bucket", "timezone"])
+def test_a_function_with_too_few_arguments_is_refused_like_any_other(function):
+    for given in ("", "item", "item, 'a'") if function in ("replace", "regexp_replace") else ("", "item"):
+        with pytest.raises(dc.errors.DiscreetError):
+            dc.count(pa.table({"item": ["a"]}), dc.Budget(1.0), where=f"{function}({given}) = 'a'")

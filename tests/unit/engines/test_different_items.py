@@ -123,3 +123,16 @@ def test_the_question_goes_out_of_core(monkeypatch, tmp_path):
     found = dc.distinct(table, dc.Budget(50.0), column="url")
     assert abs(found.value - 40_000) <= 2  # off by more with a probability of exp(-150)
     assert abs(dc.count(table, dc.Budget(50.0), user="visitor").value - 7) <= 2
+
+
+def test_a_number_is_the_same_in_every_column_that_holds_it():
+    """2^63 is the first that no int64 holds; below it a number of either column is one item."""
+    ends = [0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]
+    with DifferentItems() as different:
+        different.update(pa.array(ends, pa.uint64()), "error")
+        assert different.count() == len(ends)
+    with DifferentItems() as different:
+        different.update(pa.array(ends, pa.uint64()), "error")
+        different.update(pa.array([0, 1, 2**63 - 1, -1, -(2**63)], pa.int64()), "error")
+        different.update(pa.array(ends, pa.uint64()), "error")
+        assert different.count() == len(ends) + 2  # -1 and -2^63, which has the bits of 2^63

@@ -10,7 +10,7 @@ from tests.reference.streams import open_stream
 
 from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of
-from discreet.events.tags import untagged, with_kinds
+from discreet.events.values import untagged, with_kinds
 
 
 def counted(path, **options):

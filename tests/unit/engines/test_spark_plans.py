@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import Merged, ShardedOffset, Summed, UserSketch
-from discreet.central.preparation import frequency_published
+from discreet.central._base import frequency_published
 from discreet.engines._spark_plans import choose_plan, spark_plans
 
 BUDGET = dc.Budget(1.0, 1e-9)

@@ -307,3 +307,16 @@ def test_the_line_of_a_record_that_cannot_be_cut_is_told(tmp_path):
     path.write_text('url,who\n/a,1\n/b,2\n"' + "x\n" * 2**19)
     with pytest.raises(dc.DataError, match=r"does not end \(line 4\)"):
         dc.top_k(dc.read(path), 3, dc.Budget(1.0, 1e-6), column="url", user="who", bad_rows="error")
+
+
+@pytest.mark.parametrize("write", [pq.write_table, pyarrow.feather.write_feather])
+def test_rows_that_are_bad_in_different_columns_are_left_out_together(tmp_path, write):
+    items, users = (
+        pa.array(values).cast(pa.binary()).view(pa.string())
+        for values in ([b"a", b"\xff", b"c", b"d"], [b"u", b"v", b"\xff", b"x"])
+    )
+    write(pa.table({"item": items, "who": users}), tmp_path / "rows")
+    stream = open_stream(tmp_path / "rows", column="item", user_column="who", bad_rows="skip")
+    rows = [row for batch in stream for row in batch.to_pylist()]
+    assert rows == [{"item": "a", "user": "u"}, {"item": "d", "user": "x"}]
+    assert stream.bad_rows == 2

@@ -21,9 +21,8 @@ from hypothesis import given, settings
 from tests.reference.streams import open_stream
 
 import discreet as dc
-from discreet.events.inputs import Cutter
 from discreet.events.items import item_of_bytes
-from discreet.events.text import NOT_TEXT, Lines
+from discreet.events.text import NOT_TEXT, Cutter, Lines
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
 SECRET = "secret-item-4711"

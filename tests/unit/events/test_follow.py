@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import discreet as dc
-from discreet.events.follow import Followed, follow
+from discreet.events.live_input import Followed, follow
 
 
 class Reader:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.errors import DataError
 from discreet.events.keys import OWN_KINDS, Keys, Layout, part_type
-from discreet.events.tags import tagged, untagged
-from discreet.events.values import column_of_plain, items_array, plain_column
+from discreet.events.values import column_of_plain, items_array, plain_column, tagged, untagged
 
 DAY = datetime.date(2026, 3, 1)
 NOON = datetime.datetime(2026, 3, 1, 12, 0, 0, 5)

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import _native
 from discreet.events import inputs
-from discreet.events.inputs import Cutter
+from discreet.events.text import Cutter
 
 
 def cut(text, delimiter, sizes):

@@ -99,3 +99,18 @@ def test_the_first_second_of_the_year_10000_is_no_time(kind):
     end, start = 253_402_300_800, -62_135_596_800
     column = pa.array([start - 1, start, end - 1, end], pa.int64()).cast(kind)
     assert whole_seconds(column, "the table")[1].tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("days", [0, 1, 8, 9, 400])
+@pytest.mark.parametrize("start", [-5, 0, 20_000])
+def test_days_of_few_days_are_those_of_any(unit, days, start):
+    per = 86400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    ticks = np.random.default_rng(days).integers(start * per, (start + days + 1) * per, 500)
+    ticks = np.append(ticks, [start * per, (start + days + 1) * per - 1, (start + days) * per])
+    column = pa.array(ticks).view(pa.timestamp(unit))
+    found, good = Every("1d").spans(column, "it")
+    assert good is None
+    assert found.cast(pa.int32()).to_pylist() == [tick // per for tick in ticks.tolist()]
+    with_null, _ = Every("1d").spans(pa.concat_arrays([column, pa.nulls(1, column.type)]), "it")  # one by one
+    assert with_null[:-1].equals(found)

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
-from discreet.events.universe import Universe
+from discreet.events.universe import Universe, as_written, item_written, universe_written
 
 LISTS = {"string": ["b", "a", "\u00fc"], "binary": [b"\xff", b""], "int64": [5, -3], "uint64": [2**64 - 1, 0]}
 
@@ -153,3 +153,42 @@ def test_a_text_that_is_not_utf8_is_outside_however_many_rows_there_are(number):
     column = pa.array([b"a"] * (number - 1) + [b"\xff"], pa.binary()).view(pa.string())
     with pytest.raises(DataError, match="outside the universe"):
         Universe.of(["a", "b"]).words(column)
+
+
+def test_a_universe_in_one_word(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("ann\n\nbob\n")
+    assert universe_written("10") == Universe.of(range(10))
+    assert universe_written("-3:4") == Universe.of(range(-3, 4))
+    assert universe_written("strings").size is None
+    assert universe_written(str(names)).elements == ("ann", "", "bob")
+    assert universe_written(str(names), empty_lines=False).elements == ("ann", "bob")
+    with pytest.raises(dc.ParameterError, match="or a file"):
+        universe_written(str(tmp_path / "missing"))
+
+
+def test_items_are_written_as_the_universe_has_them():
+    numbers, names = Universe.of(range(10)), Universe.of(["7", "ann"])
+    assert item_written("7", numbers) == 7
+    assert item_written("7", names) == "7"
+    with pytest.raises(dc.ParameterError):
+        item_written("seven", numbers)
+    text, integers = pa.array(["7", "8"]), pa.array([7, 8])
+    assert [part.to_pylist() for part in as_written(text, numbers)] == [[7, 8]]
+    assert [part.to_pylist() for part in as_written(integers, numbers)] == [[7, 8]]
+    assert [part.to_pylist() for part in as_written(integers, names)] == [["7", "8"]]
+    assert [part.to_pylist() for part in as_written(text, None)] == [["7", "8"]]
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 64])
+def test_only_what_is_no_number_is_left_out(length):
+    """Whatever stands beside it."""
+    numbers = Universe.of(range(100))
+    for place in range(length):
+        rows = [str(i) for i in range(length)]
+        rows[place] = "secret"
+        kept = [item for part in as_written(pa.array(rows), numbers, "skip") for item in part.to_pylist()]
+        assert kept == [i for i in range(length) if i != place]
+        with pytest.raises(dc.DataError) as caught:
+            list(as_written(pa.array(rows), numbers))
+        assert "secret" not in str(caught.value)

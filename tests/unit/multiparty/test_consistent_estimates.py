@@ -120,3 +120,21 @@ def test_the_command_has_them():
     stream = dc.multiparty.Stream("r", BUDGET, 9, window=5)
     with pytest.raises(ParameterError, match="stream"):
         Questions(items=(1,), consistent=True).check(stream)
+
+
+@pytest.mark.parametrize(("size", "whole"), [(2**20, True), (2**20 + 1, False)])
+def test_of_a_universe_that_is_listed_all_counts_sum_to_the_total(size, whole):
+    """Up to 2^20 items are all estimated, whichever are asked for; of more, those asked for have the total at most."""
+    protocol = dc.multiparty.HadamardResponse("r", dc.Budget(4.0), size)
+    aggregator = protocol.aggregator()
+    aggregator.receive_many(protocol.party(n, source=seeded_source(n)).encode([n % 3]) for n in range(60))
+    found = aggregator.estimate([0, 1, 2, 9], consistent=True)
+    assert found.total == 60.0
+    assert (found.values >= 0.0).all()
+    assert found.values.sum() <= 60.0 + 1e-6
+    if whole:
+        # nearly all of the total is on the noise of a million others
+        assert found.values.sum() < 30.0
+        assert aggregator.estimate(range(size), consistent=True).values.sum() == pytest.approx(60.0)
+    else:
+        assert found.values.sum() > 30.0

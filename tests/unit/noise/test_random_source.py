@@ -320,10 +320,10 @@ def test_a_binomial_in_parts_has_all_of_its_trials(monkeypatch):
 
     class Everything:
         def __init__(self, trials, chance, mean):
-            self.trials = trials
+            self.trials, self.native = trials, self
 
         def draw(self, source, size):
-            return np.full(size, self.trials, np.int64)
+            return np.full(size, self.trials, np.int64), []
 
     monkeypatch.setattr("discreet.noise.laws.binomial_law", Everything)
     for trials in (1, 511, 4096, 10_001, 1_000_003):

@@ -45,7 +45,7 @@ def no_draw(monkeypatch):
 
     monkeypatch.setattr("discreet.pan._base.fresh_source", refuse)
     for name in ("of_range", "of_integers", "of_strings", "of_hashes"):
-        monkeypatch.setattr(f"discreet.pan._sample._native.PanTable.{name}", refuse, raising=False)
+        monkeypatch.setattr(f"discreet.pan._cells._native.PanTable.{name}", refuse, raising=False)
 
 
 def charges(account):

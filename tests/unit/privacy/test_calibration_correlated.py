@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.central import Merged, UserSketch
-from discreet.central._common_noise import plus_halves
+from discreet.central.merged_counters import plus_halves
 from discreet.noise import seeded_source
 from discreet.privacy.calibration import correlated_noise as correlated
 from discreet.privacy.calibration.correlated_noise import correlated_calibration, discrete_correlated_delta
@@ -110,7 +110,7 @@ def test_two_gaussians_are_bounded_as_one():
     noise, shared = Noise("gaussian", Fraction(12), 50, half), Noise("gaussian", Fraction(5), 1, half)
     model = ErrorModel(noise, shared=shared)
     bound = model.noise_bound(0.1)
-    assert bound < noise.bound_in_counts(0.05) + shared.bound_in_counts(0.05)
+    assert bound < noise.bound(0.05) + shared.bound(0.05)
     source = seeded_source(5)
     draws = np.array([source.discrete_gaussian(12, 50) + source.discrete_gaussian(5) for _ in range(20_000)])
     over = (np.abs(draws).max(axis=1) / 2 > bound).mean()
@@ -118,7 +118,7 @@ def test_two_gaussians_are_bounded_as_one():
     # Too narrow to be one law, or of two kinds: the sum of two bounds.
     for other in (Noise("gaussian", Fraction(1, 10), 1, half), Noise("laplace", Fraction(5), 1, half)):
         mixed = ErrorModel(noise, shared=other).noise_bound(0.1)
-        assert mixed == noise.bound_in_counts(0.05) + other.bound_in_counts(0.05)
+        assert mixed == noise.bound(0.05) + other.bound(0.05)
 
 
 def test_published_bounds_hold_with_rounding():

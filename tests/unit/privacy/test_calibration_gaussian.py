@@ -24,6 +24,7 @@ from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_tail,
     gaussian_delta,
     gaussian_sigma,
+    unit_change_delta,
 )
 from discreet.privacy.calibration.sparse_histogram import discrete_gshm_delta, gshm_calibration, gshm_delta
 from discreet.privacy.calibration.zcdp import gaussian_rho, pure_rho, zcdp_delta, zcdp_epsilon, zcdp_rho
@@ -230,3 +231,14 @@ def test_a_guess_that_is_wrong_changes_no_sigma(monkeypatch):
     for wrong in (0.9, 1.00001):
         monkeypatch.setattr(gaussian, "_by_secants", lambda *_, wrong=wrong: wrong * found)
         assert discrete_gaussian_sigma(1.0, 1e-6) == found
+
+
+def test_many_changes_at_once_are_as_each_by_itself():
+    """Sums are by a series where noise is wide, term by term where it is not: a list may have both."""
+    changes = np.arange(1.0, 12.0)
+    for sigma in (5.0, 30.0, 3.0):  # the root of the changes times as wide: 12 is in between
+        for x in (0.01, 0.1):
+            together = unit_change_delta(np.full(len(changes), x), sigma, changes)
+            each = [float(unit_change_delta(np.array([x]), sigma, np.array([change]))[0]) for change in changes]
+            assert together == pytest.approx(each, rel=1e-12)
+            assert (np.diff(together) > 0).all()

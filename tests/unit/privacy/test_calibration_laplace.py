@@ -9,9 +9,8 @@ from discreet.central._noisy_entries import universe_cut
 from discreet.central.reduced_misra_gries import reduced_sensitivity, reduced_threshold
 from discreet.central.stability import stability_delta, stability_threshold
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.offset_cut import offset_delta, offset_threshold
-from discreet.privacy.calibration.tails import any_of_log_delta, log_sum_tail, log_tail
+from discreet.privacy.calibration.tails import any_of_log_delta, chan_threshold, log_sum_tail, log_tail
 from discreet.published.private_misra_gries import pmg_geometric_threshold, pmg_paper_threshold, pmg_threshold
 from discreet.published.textbook_misra_gries import textbook_paper_threshold, textbook_threshold
 

@@ -9,9 +9,8 @@ import pytest
 from discreet.central._noisy_entries import universe_cut
 from discreet.central.reduced_misra_gries import reduced_threshold
 from discreet.central.stability import stability_threshold
-from discreet.privacy.calibration.chan_cut import chan_threshold
 from discreet.privacy.calibration.offset_cut import offset_threshold
-from discreet.privacy.calibration.tails import log_any_shown, log_any_shown_each, log_below
+from discreet.privacy.calibration.tails import chan_threshold, log_any_shown, log_any_shown_each, log_below
 from discreet.published.private_space_saving import (
     space_saving_delta,
     space_saving_noisy_delta,

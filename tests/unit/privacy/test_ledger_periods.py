@@ -302,6 +302,22 @@ def test_periods_are_made_of_whole_spans():
             dc.User(**bad)
 
 
+@pytest.mark.parametrize(
+    ("renews", "still", "over"), [("2w", "2026-01-14", "2026-01-15"), ("3d", "2026-01-03", "2026-01-04")]
+)
+def test_a_budget_renews_after_weeks_or_days(path, at, renews, still, over):
+    at("2026-01-01")
+    ledger = dc.Ledger(path)
+    ledger.grant("visitors", dc.Budget(1.0), renews=renews, different_people=True)
+    visitors = ledger.account("visitors")
+    visitors.charge(dc.Budget(1.0), unit=dc.User())
+    at(still)
+    with pytest.raises(dc.BudgetExceededError):
+        visitors.charge(dc.Budget(0.5), unit=dc.User())
+    at(over)
+    visitors.charge(dc.Budget(1.0), unit=dc.User())
+
+
 def test_an_account_that_renews_pays_for_nothing_that_goes_on(tmp_path):
     """A stream publishes after its charge was forgotten: what counts then would be too little."""
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")

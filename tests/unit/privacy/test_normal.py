@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from discreet import _native
-from discreet.privacy.calibration import normal
+from discreet.privacy.calibration import gaussian
 
 # Beyond 37 what is left is denormal, and scipy says 0.
 POINTS = np.concatenate([np.linspace(-37, 37, 4001), np.geomspace(1e-12, 1e6, 500), -np.geomspace(1e-12, 25, 500)])
@@ -15,9 +15,9 @@ POINTS = np.concatenate([np.linspace(-37, 37, 4001), np.geomspace(1e-12, 1e6, 50
 
 @pytest.mark.parametrize("name", ["ndtr", "log_ndtr"])
 def test_as_scipy(name):
-    ours, theirs = getattr(normal, name)(POINTS), getattr(special, name)(POINTS)
+    ours, theirs = getattr(gaussian, name)(POINTS), getattr(special, name)(POINTS)
     np.testing.assert_allclose(ours, theirs, rtol=3e-13, atol=0)
-    assert getattr(normal, name)(np.full((2, 3), 0.5)).shape == (2, 3)
+    assert getattr(gaussian, name)(np.full((2, 3), 0.5)).shape == (2, 3)
 
 
 def test_scaled_tails_as_scipy():
@@ -27,9 +27,9 @@ def test_scaled_tails_as_scipy():
 
 def test_the_logarithm_far_out():
     points = -np.geomspace(30, 1e8, 200)
-    np.testing.assert_allclose(normal.log_ndtr(points), special.log_ndtr(points), rtol=1e-14)
+    np.testing.assert_allclose(gaussian.log_ndtr(points), special.log_ndtr(points), rtol=1e-14)
 
 
 @pytest.mark.parametrize("probability", [1e-300, 1e-20, 0.001, 0.5, 0.975, 1 - 1e-12])
 def test_the_inverse(probability):
-    assert normal.ndtri(probability) == pytest.approx(special.ndtri(probability), rel=1e-12, abs=1e-15)
+    assert gaussian.ndtri(probability) == pytest.approx(special.ndtri(probability), rel=1e-12, abs=1e-15)

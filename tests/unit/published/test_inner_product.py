@@ -109,7 +109,7 @@ def test_parameters_and_states_are_checked():
     with pytest.raises(dc.ParameterError):
         InnerProductCounter(3, budget=dc.Budget.zcdp(1.0))
     data = voted().to_bytes()
-    _, payload = open_state(data, 126, 1)
+    _, payload = open_state(data, 127, 1)
     for bad in (
         b"",
         b"{}",
@@ -118,7 +118,7 @@ def test_parameters_and_states_are_checked():
         payload.replace(b"[", b"[7,", 1),
     ):
         with pytest.raises(dc.CorruptStateError):
-            InnerProductCounter.from_bytes(seal_state(126, 1, bad))
+            InnerProductCounter.from_bytes(seal_state(127, 1, bad))
     with pytest.raises(dc.CorruptStateError):
         InnerProductCounter.from_bytes(data[:-3])
 

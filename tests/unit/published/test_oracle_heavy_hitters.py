@@ -263,8 +263,8 @@ def test_the_audit_catches_an_oracle_that_understates_itself() -> None:
             return super().estimate(items, cells) + self.table.sum()
 
     mechanism = OracleHeavyHitters(BUDGET, 2, lambda: Double(8), stream_length=100)
+    from discreet_audit.central import OracleAudit
     from discreet_audit.core import QUICK
-    from discreet_audit.papers import OracleAudit
 
     found = {finding.check: finding.passed for finding in OracleAudit().structure(mechanism, QUICK)}
     assert found == {

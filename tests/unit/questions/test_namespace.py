@@ -11,7 +11,7 @@ import pytest
 import discreet as dc
 import discreet.pandas
 import discreet.polars
-from discreet.cli.question_commands import QUESTIONS
+from discreet.cli.publish import QUESTIONS
 from discreet.noise import seeded_source
 from discreet.questions.namespace import Asker
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.cli.question_commands import QUESTIONS, command_of
+from discreet.cli.publish import QUESTIONS, command_of
 from discreet.errors import WordError
 from discreet.noise import seeded_source
 from discreet.questions.answer import stands_for

@@ -14,9 +14,9 @@ import discreet as dc
 from discreet.errors import WordError
 from discreet.noise import seeded_source
 from discreet.privacy.accounting import Charge, Tally
-from discreet.questions.data import data_of
+from discreet.questions.answer import data_of
 from discreet.questions.report import Report, part_of, read_report
-from discreet.releases.payment import Payer, answer_of, payload_of
+from discreet.releases.payment import Payer, answer_of
 
 PEOPLE = 400
 TABLE = pa.table(
@@ -41,7 +41,7 @@ def report(questions=QUESTIONS, budget=BUDGET, **words) -> Report:
 
 
 def payloads(found) -> list[bytes]:
-    return [payload_of(part.answer) for part in found.parts]
+    return [part.answer.to_payload() for part in found.parts]
 
 
 # ---- The budget
@@ -88,9 +88,9 @@ def spent_together(asked: Report, budget: dc.Budget) -> tuple[float, Fraction, b
     alone = [part for _, part in found]
     if sum(Fraction(part.epsilon) for part in alone) <= Fraction(budget.epsilon):
         return float(sum(Fraction(part.epsilon) for part in alone)), sum(Fraction(part.delta) for part in alone), False
-    pool = [way.cost for way, _ in found if way.cost is not None]
-    others = [part for way, part in found if way.cost is None]
-    share = sum(s for s, (way, _) in zip(asked.shares, found, strict=True) if way.cost is not None)
+    pool = [way.costs() for way, _ in found if way.costs() is not None]
+    others = [part for way, part in found if way.costs() is None]
+    share = sum(s for s, (way, _) in zip(asked.shares, found, strict=True) if way.costs() is not None)
     delta = share * Fraction(budget.delta)
     epsilon = Tally.of(pool).cost(float(delta) * (1 - 1e-15))
     return (
@@ -136,12 +136,12 @@ def test_an_account_of_rhos_is_charged_the_sum_of_what_the_mechanisms_say():
     way = report().way(data_of(TABLE), BUDGET)
     rho = delta = Fraction(0)
     for each, part in report().ways(data_of(TABLE), BUDGET).values():
-        rho += Fraction(each.cost.rho) if each.cost else Fraction(part.epsilon) ** 2 / 2
-        delta += Fraction(each.cost.delta if each.cost else part.delta)
-    assert way.cost == Charge(None, way.cost.delta, rho=way.cost.rho)
-    assert (way.cost.delta, way.cost.rho) == (pytest.approx(float(delta)), pytest.approx(float(rho)))
-    assert Fraction(way.cost.rho) >= rho * (1 - Fraction(1, 10**12))
-    assert Fraction(way.cost.delta) >= delta
+        rho += Fraction(each.costs().rho) if each.costs() else Fraction(part.epsilon) ** 2 / 2
+        delta += Fraction(each.costs().delta if each.costs() else part.delta)
+    assert way.costs() == Charge(None, way.costs().delta, rho=way.costs().rho)
+    assert (way.costs().delta, way.costs().rho) == (pytest.approx(float(delta)), pytest.approx(float(rho)))
+    assert Fraction(way.costs().rho) >= rho * (1 - Fraction(1, 10**12))
+    assert Fraction(way.costs().delta) >= delta
 
 
 # ---- Answers
@@ -161,7 +161,7 @@ def test_a_replay_is_the_same_bit_for_bit_and_reads_nothing(tmp_path):
     assert first.to_payload() == again.to_payload()
     assert first.to_json() == again.to_json()
     assert first.to_html() == again.to_html()
-    assert answer_of(payload_of(first)).to_payload() == first.to_payload()
+    assert answer_of(first.to_payload()).to_payload() == first.to_payload()
     with pytest.raises(dc.LedgerError, match="questions"):
         report({"Pages": dc.Top(column="path", k=6), "People": dc.Count()}).answer(dc.read(file), **how)
 
@@ -172,7 +172,7 @@ def test_a_report_of_one_question_is_that_question(title):
     found = report({title: question}).answer(TABLE, source=seeded_source(5))
     alone = dc.answer(replace(question, user="who"), TABLE, BUDGET, Payer(source=seeded_source(5)))
     assert found.confidence == found.each_confidence == 0.95
-    told = [json.loads(payload_of(each)) for each in (found[title], alone)]
+    told = [json.loads(each.to_payload()) for each in (found[title], alone)]
     for each in told:
         each.pop("asked", None)
         each.get("told", {}).pop("time", None)

@@ -407,3 +407,20 @@ def test_labels_are_inside_of_the_picture():
             assert min(ends.x0, ends.y0) >= -1
             assert ends.x1 <= figure.bbox.width + 1
             assert ends.y1 <= figure.bbox.height + 1
+
+
+def test_numbers_for_people():
+    """Four digits below a thousand, whole numbers from there on; ends that are not known are told."""
+    guarantee = dc.count(pa.table({"a": [1]}), dc.Budget(1.0)).guarantee
+    inf = math.inf
+    for value, lower, upper, number, interval in (
+        (999.44, 0.0, 1000.0, "999.4", "0 to 1,000"),
+        (1000.4, 999.0, 1234567.8, "1,000", "999 to 1,234,568"),
+        (0.123456, -0.5, 0.25, "0.1235", "-0.5 to 0.25"),
+        (7.0, 5.0, inf, "7", "at least 5"),
+        (7.0, -inf, 9.0, "7", "at most 9"),
+        (7.0, -inf, inf, "7", "not known"),
+    ):
+        shown = dc.Estimate(value, lower, upper, guarantee)._repr_html_()
+        assert f">{number}<" in shown, (value, shown)
+        assert interval in shown, (interval, shown)

@@ -9,7 +9,6 @@ import discreet as dc
 from discreet.central import Offset
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import seeded_source
-from discreet.releases.number_payload import estimate_of_payload, estimate_payload
 from discreet.releases.payment import Bill, Payer, begin, check_payer, is_stored, pay_and_draw
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -152,7 +151,7 @@ def test_a_stored_number_is_read_as_it_was():
     lacks = dc.Estimate(0.25, 0.1, 0.4, promise)
     asked = dc.count({"a": [1, 2, 3]}, dc.Budget(1.0)).asked
     number = dc.Estimate(7, 3, math.inf, promise, asked=asked, left_out=lacks, notes=("one note", "another"))
-    again = estimate_of_payload(estimate_payload(number))
+    again = dc.Estimate.from_payload(number.to_payload())
     assert (again.value, again.lower, again.upper) == (7, 3, math.inf)
     assert again.left_out is not None
     assert (again.left_out.value, again.left_out.lower, again.left_out.upper) == (0.25, 0.1, 0.4)

@@ -21,7 +21,6 @@ from discreet.noise.source import Plainly, offset_draw, seeded_source
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.formats import FORMATS
 from discreet.releases.release import Release
-from discreet.releases.rows import ArrayRows, PlainRows, rows_of
 
 GUARANTEE = dc.Guarantee.of(dc.Budget(1.0, 1e-9), dc.Event(), "a mechanism", "a reference")
 NOISE = Noise("laplace", Fraction(1), 100)
@@ -53,8 +52,8 @@ def both(items, kind, counts, model="offset"):
     held, numbers = plain(items, kind), np.array(counts, np.int64)
     of_plain = Release(held, memoryview(numbers), GUARANTEE, error_model, **more)
     of_arrays = Release(as_arrow(held), numbers, GUARANTEE, error_model, **more)
-    assert isinstance(of_plain._rows, PlainRows)
-    assert isinstance(of_arrays._rows, ArrayRows)
+    assert isinstance(of_plain._items, _native.PlainItems)
+    assert isinstance(of_arrays._items, pa.Array)
     return of_plain, of_arrays
 
 
@@ -103,7 +102,7 @@ def test_copies_and_pickles_say_the_same(kind):
     items = {"string": ["a", "ö"], "binary": [b"a", b"\xff"]}.get(kind, [1, 2])
     one, other = both(items, kind, [30, 40])
     for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), copy.copy(one)):
-        assert isinstance(again._rows, PlainRows)
+        assert isinstance(again._items, _native.PlainItems)
         same(again, other)
 
 
@@ -196,7 +195,7 @@ def test_numbers_that_do_not_belong_together():
 def test_arrays_are_taken_as_they_come():
     """Counts of an array beside plain items, and slices of arrays."""
     held = plain(["a", "b"], "string")
-    assert isinstance(rows_of(held, np.array([1, 2])), ArrayRows)
+    assert isinstance(Release(held, np.array([1, 2]), GUARANTEE, ErrorModel(NOISE))._items, pa.Array)
     every_other = np.arange(6, dtype=np.int64)[::2]
     assert _native.plus_noise(every_other, every_other, 1).tolist() == [1, 5, 9]
     assert _native.places_of(np.array([True, False, True])).tolist() == [0, 2]

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.safety import SAFETY
+from discreet.privacy.rounding import SAFETY
 
 
 def cell_probability(width: int) -> Fraction:

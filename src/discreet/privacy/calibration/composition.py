@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 
 
 def repeated_delta(epsilon: float, epsilon_each: float, delta_each: float, times: int) -> float:

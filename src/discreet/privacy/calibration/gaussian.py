@@ -17,16 +17,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.normal import log_ndtr
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.zcdp import gaussian_rho, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 
 Array = npt.NDArray[np.float64]
 
@@ -46,6 +47,32 @@ _REMAINDER = 2.0 * 1.0004941886041196 / (2.0 * math.pi) ** _ORDER
 # Of He_11(u) = u^11 - 55 u^9 + 990 u^7 - 6930 u^5 + 17325 u^3 - 10395 u the largest root is 5.18800122437487094...,
 # rounded up. From this number on He_11 has one sign: He_n' = n He_(n-1), and He_0 to He_11 are all positive here.
 _LARGEST_ROOT = 5.188001224374871
+
+
+# ---- the normal distribution, without scipy: importing `scipy.special` takes longer than calibrating a release -----
+
+
+def _of_any_shape(function: Callable[[Array], Array], x: Any) -> Array:
+    values = np.asarray(x, dtype=np.float64)
+    return function(np.ascontiguousarray(values).ravel()).reshape(values.shape)
+
+
+def ndtr(x: Any) -> Array:
+    """P[N <= x], for every number of an array."""
+    return _of_any_shape(_native.ndtr, x)
+
+
+def log_ndtr(x: Any) -> Array:
+    """log P[N <= x], for every number of an array."""
+    return _of_any_shape(_native.log_ndtr, x)
+
+
+def ndtri(probability: float) -> float:
+    """The x with P[N <= x] = probability, which is greater than 0 and less than 1."""
+    return NormalDist().inv_cdf(probability)
+
+
+# ---- the discrete Gaussian ---------------------------------------------------------------------------------------
 
 
 def _hermite(degree: int, u: Array) -> Array:

@@ -20,9 +20,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.rounding import SAFETY
 
 
 def _log_delta(rate: float, t: int) -> float:

@@ -26,9 +26,9 @@ from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_sigma,
     discrete_gaussian_tail,
+    log_ndtr,
     unit_change_delta,
 )
-from discreet.privacy.calibration.normal import log_ndtr
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 

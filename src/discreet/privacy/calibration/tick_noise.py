@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.gaussian import gaussian_reach, sum_of_two
-from discreet.privacy.calibration.normal import ndtri
+from discreet.privacy.calibration.gaussian import gaussian_reach, ndtri, sum_of_two
 from discreet.privacy.checks import probability as checked_probability
 
 Floats = npt.NDArray[np.float64]

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.privacy.calibration.safety import SAFETY
 from discreet.privacy.checks import positive_number, probability
+from discreet.privacy.rounding import SAFETY
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:

@@ -1,10 +1,10 @@
 """The budget ledger: what each account was granted, what was spent, and the releases that spent it.
 
-`accounts` is what callers use, `balance` what the charges of an account add up to. `event_log` holds the checks and the
-interface of a store, `event_rows` the SQL that stores share. `sqlite` is that of one host, `postgres` of many.
+`accounts` is what callers use, `balance` what the charges of an account add up to. `event_log` holds the checks, the
+interface of a store and the SQL that stores share. `sqlite` is that of one host, `postgres` of many.
 """
 
-from discreet.privacy.ledger.accounts import Account, Ledger, Payment, Step, new_charge_id
+from discreet.privacy.ledger.accounts import Account, Ledger, Payment, Step
 from discreet.privacy.ledger.balance import Amount, Statement
 from discreet.privacy.ledger.event_log import LedgerEvent
 from discreet.privacy.ledger.idle_connections import one_connection
@@ -17,6 +17,5 @@ __all__ = [
     "Payment",
     "Statement",
     "Step",
-    "new_charge_id",
     "one_connection",
 ]

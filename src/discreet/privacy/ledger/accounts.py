@@ -33,11 +33,11 @@ from discreet.privacy.accounting import Charge, is_loaded, load
 from discreet.privacy.budget import Budget, as_budget
 from discreet.privacy.charge_terms import differing_parameters, told_differences
 from discreet.privacy.checks import numbered
+from discreet.privacy.guarantee import Event, Unit, unit_from_dict
 from discreet.privacy.ledger.balance import ACCOUNTINGS, Accounting, Amount, Balance, Limit, Standing, Statement
 from discreet.privacy.ledger.event_log import ChargeEvents, EventStore, LedgerEvent, LogReader, utc_now
 from discreet.privacy.ledger.sqlite import SQLiteStore, backup
 from discreet.privacy.spans import ALWAYS, Calendar, Period, span_parts
-from discreet.privacy.unit import Event, Unit, unit_from_dict
 from discreet.privacy.zcdp_filter import DELTA_SHARE, ZcdpFilter
 
 # This many ids does a refusal name.
@@ -70,11 +70,6 @@ class Step:
     payload: bytes
 
 
-def new_charge_id() -> str:
-    """A charge id nobody used before."""
-    return str(uuid.uuid4())
-
-
 class Ledger:
     """Accounts with granted budgets, in one SQLite file that many processes may use at once, or in PostgreSQL.
 
@@ -83,7 +78,16 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
-        self._log: EventStore = _store_at(path, timeout)
+        self._log: EventStore
+        scheme, found, _ = str(path).partition("://")
+        if not found:
+            self._log = SQLiteStore(path, timeout)
+            return
+        if scheme not in ("postgresql", "postgres"):
+            raise ParameterError(f"a ledger must be a file or postgresql://user@host/database, not {scheme}://")
+        from discreet.privacy.ledger.postgres import PostgresStore
+
+        self._log = PostgresStore(str(path), timeout)
 
     def __repr__(self) -> str:
         return f"Ledger({self._log.place!r})"
@@ -255,17 +259,6 @@ class Ledger:
             return log.payload(event)
 
 
-def _store_at(place: str | os.PathLike[str], timeout: float) -> EventStore:
-    scheme, found, _ = str(place).partition("://")
-    if not found:
-        return SQLiteStore(place, timeout)
-    if scheme not in ("postgresql", "postgres"):
-        raise ParameterError(f"a ledger must be a file or postgresql://user@host/database, not {scheme}://")
-    from discreet.privacy.ledger.postgres import PostgresStore
-
-    return PostgresStore(str(place), timeout)
-
-
 class Account:
     """The budget of one set of people. Made by `Ledger.account`."""
 
@@ -321,7 +314,7 @@ class Account:
         What is released under a bare charge is not known to the ledger, so an id works once: were a repeated id
         let through, a second release could be drawn for nothing. `begin` and `store` are the way to safe retries.
         """
-        charge_id = new_charge_id() if charge_id is None else charge_id
+        charge_id = str(uuid.uuid4()) if charge_id is None else charge_id
         details = _charge_details(charge_id, budget, mechanism, unit, stores_release=False, period=period)
         self._charge(charge_id, budget, details)
         return charge_id
@@ -601,7 +594,7 @@ class Account:
             each = balance.about(about)
             plainly = all(standing.pays_by_sums(charge) for standing in each)
             refused = None
-            wait = not plainly and not balance.is_sums_alone and not is_loaded()
+            wait = not plainly and limit.accounting == "tight" and not is_loaded()  # of others sums decide
             if not plainly and not wait:
                 refused = next((standing for standing in each if not standing.pays(charge)), None)
             if not wait and refused is None:

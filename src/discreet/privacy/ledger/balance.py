@@ -21,9 +21,9 @@ from typing import Any, Literal
 from discreet.errors import LedgerError
 from discreet.privacy.accounting import SLACK, Charge, Tally
 from discreet.privacy.budget import Budget
+from discreet.privacy.guarantee import unit_from_dict
 from discreet.privacy.rounding import rounded_down, rounded_up
 from discreet.privacy.spans import ALWAYS, Calendar, Period
-from discreet.privacy.unit import unit_from_dict
 from discreet.privacy.zcdp_filter import ZcdpFilter
 
 Accounting = Literal["tight", "basic", "zcdp"]
@@ -345,11 +345,6 @@ class Balance:
             if (usual.epsilon or 0.0) > _NOTABLY * (everything.epsilon or 0.0):
                 return usual
         return everything
-
-    @property
-    def is_sums_alone(self) -> bool:
-        """Whether sums decide, so that nothing else has to be asked where they do not pay."""
-        return self.granted.accounting != "tight"
 
     def statement(self, account: str, period: Period) -> Statement:
         """All of these, for the account of this name, about a period."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -32,8 +32,14 @@ from typing import Any, NoReturn, Protocol
 
 from discreet.errors import LedgerError
 from discreet.privacy.ledger.balance import Balance
-from discreet.privacy.ledger.event_rows import EventRows, Key, Row
 
+Key = tuple[str, ...]
+"""Of a total: the name of an account, or that and a charge's id."""
+Row = tuple[Any, ...]
+"""Of an event: (seq, version, at, account, kind, charge_id, number, body, digest)."""
+
+_COLUMNS = "seq, version, at, account, kind, charge_id, number, body, digest"
+_TOTALS = {1: ("balances", "account"), 2: ("marks", "account, charge_id")}
 EVENT_VERSION = 3
 """Of the details of events: 2 has filters of grants and what charges cost under them, 3 has units, ends and renewals of
 grants, periods of charges, and who made either; otherwise they are as 1. The next version: write it here, and read all
@@ -109,6 +115,91 @@ def digest_of(before: bytes, fields: tuple[Any, ...]) -> bytes:
 def damaged(what: str) -> NoReturn:
     """Refuse a ledger that was altered."""
     raise LedgerError(f"the ledger is damaged: {what}")
+
+
+class EventRows:
+    """The tables as one transaction sees them, in SQL that every store understands. Nothing is checked here.
+
+    A store says how it is asked, and how it checks its own files. Rows of `events` are only ever added. The running
+    totals are in `balances` (and the head, under the empty name) and `marks`.
+    """
+
+    by_charge = "events"  # where events are looked up by their charge: in the index, not in the table
+    by_turn = "events"  # grants and charges of an account
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def ask(self, query: str, *values: object) -> Any:
+        """A cursor with the answer."""
+        return self._connection.execute(query, values)
+
+    def value(self, query: str, *values: object) -> Any:
+        """The first column of the first row of the answer; None if there is none."""
+        row = self.ask(query, *values).fetchone()
+        return None if row is None else row[0]
+
+    def stream(self, query: str) -> Iterable[Row]:
+        """The rows of a long answer, a few at a time."""
+        rows: Iterable[Row] = self.ask(query)
+        return rows
+
+    def check_pages(self) -> None:
+        """Raise LedgerError if the store finds its own files inconsistent."""
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def event(self, seq: int) -> tuple[Row | None, object]:
+        """One event, and the digest of the one before; None for what is not there."""
+        before = "(SELECT digest FROM events AS before WHERE before.seq = events.seq - 1)"
+        row = self.ask(f"SELECT {_COLUMNS}, {before} FROM events WHERE seq = ?", seq).fetchone()
+        return (None, None) if row is None else (row[:-1], row[-1])
+
+    def copied(self) -> Iterator[tuple[Row, bytes | None]]:
+        """All events by number, each with what it stores."""
+        for *row, payload in self.stream(f"SELECT {_COLUMNS}, payload FROM events ORDER BY seq"):
+            yield tuple(row), payload
+
+    def find(self, account: str, charge_id: str, kind: str, number: int | None) -> tuple[int | None, int]:
+        """By the index: where the event of that kind is (the latest step, or the one asked for), and its number."""
+        query = (
+            f"SELECT seq, number FROM {self.by_charge} WHERE account = ? AND charge_id = ? AND kind = ? "
+            f"{'' if number is None else 'AND number = ?'} ORDER BY number DESC LIMIT 1"
+        )
+        key = (account, charge_id, kind) if number is None else (account, charge_id, kind, number)
+        seq, its_number = self.ask(query, *key).fetchone() or (None, 0)
+        return seq, its_number
+
+    def add(self, row: Row, payload: bytes | None) -> None:
+        """One more event."""
+        self.ask(f"INSERT INTO events ({_COLUMNS}, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row, payload)
+
+    # ---- running totals ----------------------------------------------------------------------------------------------
+
+    def total(self, key: Key) -> tuple[object, object] | None:
+        """A running total, as body and digest."""
+        table, columns = _TOTALS[len(key)]
+        found: tuple[object, object] | None = self.ask(
+            f"SELECT body, digest FROM {table} WHERE ({columns}) = ({_places(key)})", *key
+        ).fetchone()
+        return found
+
+    def totals(self) -> Iterator[tuple[Key, object, object]]:
+        """All of them: key, body, digest."""
+        for table, columns in _TOTALS.values():
+            for *key, body, digest in self.stream(f"SELECT {columns}, body, digest FROM {table}"):
+                yield tuple(key), body, digest
+
+    def put_total(self, key: Key, body: object, digest: object) -> None:
+        """Write a total in the place of the earlier one."""
+        table, columns = _TOTALS[len(key)]
+        where = f"WHERE ({columns}) = ({_places(key)})"
+        if not self.ask(f"UPDATE {table} SET body = ?, digest = ? {where}", body, digest, *key).rowcount:
+            self.ask(f"INSERT INTO {table} VALUES ({_places(key)}, ?, ?)", *key, body, digest)
+
+
+def _places(key: Key) -> str:
+    return ", ".join("?" for _ in key)
 
 
 class RunningTotals:
@@ -215,7 +306,7 @@ class LogReader:
         self._rows = rows
         self._totals = StoredTotals(rows)
         self._head = self._read_head()
-        last = rows.last()
+        last = int(rows.value("SELECT coalesce(max(seq), 0) FROM events"))
         if last != self._head["seq"]:
             damaged("its head and its events disagree")
         _check_version(self._head["version"])
@@ -229,7 +320,7 @@ class LogReader:
 
     def has(self, seq: int, digest: str) -> bool:
         """Whether this is one of its events."""
-        stored = self._rows.digest(seq)
+        stored = self._rows.value("SELECT digest FROM events WHERE seq = ?", seq)
         return isinstance(stored, bytes) and stored.hex() == digest
 
     @property
@@ -240,7 +331,8 @@ class LogReader:
     def balance(self, account: str) -> Balance | None:
         """What the account's grants and charges add up to; None if it has none."""
         stored = self._totals.read((account,))
-        last = self._rows.last_turn(account)
+        turns = f"SELECT max(seq) FROM {self._rows.by_turn} WHERE account = ? AND kind IN ('grant', 'charge')"
+        last: int | None = self._rows.value(turns, account)
         if (None if stored is None else stored["seq"]) != last:
             damaged("a balance and the events of its account disagree")
         if stored is None or last is None:
@@ -253,7 +345,7 @@ class LogReader:
 
     def accounts(self) -> list[str]:
         """The names of all accounts, sorted."""
-        accounts = sorted(name for name in self._rows.accounts() if (name,) != _HEAD)
+        accounts = sorted(name for (name,) in self._rows.ask("SELECT account FROM balances") if (name,) != _HEAD)
         if len(accounts) != self._head["accounts"]:
             damaged("the balance of an account is missing")
         return accounts
@@ -279,11 +371,15 @@ class LogReader:
 
     def latest_charges(self, account: str, most: int) -> tuple[str, ...]:
         """The ids of the latest charges of an account, oldest first."""
-        return tuple(self._rows.latest_charges(account, most)[::-1])
+        query = (
+            f"SELECT charge_id FROM {self._rows.by_turn} WHERE account = ? AND kind IN ('grant', 'charge') "
+            "AND kind = 'charge' ORDER BY seq DESC LIMIT ?"
+        )
+        return tuple(charge_id for (charge_id,) in self._rows.ask(query, account, most))[::-1]
 
     def payload(self, event: LedgerEvent) -> bytes:
         """The bytes stored with a release or a step, checked against their digest."""
-        stored = self._rows.payload(event.seq)
+        stored = self._rows.value("SELECT payload FROM events WHERE seq = ?", event.seq)
         if not isinstance(stored, bytes) or hashlib.sha256(stored).hexdigest() != event.details["sha256"]:
             damaged(f"what event {event.seq} stored was altered")
         return stored
@@ -292,12 +388,14 @@ class LogReader:
         """All events in order, their chain checked from the first to the last."""
         events: list[LedgerEvent] = []
         before = b""
-        for row in self._rows.events():
+        for row in self._rows.stream(f"SELECT {_COLUMNS} FROM events ORDER BY seq"):
             if row[0] != len(events) + 1:
                 damaged(f"event {len(events) + 1} is missing")
             events.append(_event(row, before))
             before = row[-1]
-        if self._rows.indexed() != sum(event.charge_id is not None for event in events):
+        # A damaged page can hide rows that the index still has.
+        indexed = self._rows.value(f"SELECT count(*) FROM {self._rows.by_charge} WHERE charge_id IS NOT NULL")
+        if indexed != sum(event.charge_id is not None for event in events):
             damaged("its events and their index disagree")
         if (len(events), before.hex()) != (self._head["seq"], self._head["digest"]):
             damaged("its head and its events disagree")

@@ -26,8 +26,7 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 from discreet.errors import LedgerBusyError, LedgerError, ParameterError
-from discreet.privacy.ledger.event_log import LogReader, LogWriter, StoredTotals, damaged
-from discreet.privacy.ledger.event_rows import EventRows, Row
+from discreet.privacy.ledger.event_log import EventRows, LogReader, LogWriter, Row, StoredTotals, damaged
 from discreet.privacy.ledger.idle_connections import idle_connection, using
 from discreet.privacy.ledger.witness import Witness
 

@@ -20,8 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import LedgerBusyError, LedgerError, ParameterError
-from discreet.privacy.ledger.event_log import EventStore, LogReader, LogWriter, StoredTotals, damaged
-from discreet.privacy.ledger.event_rows import EventRows
+from discreet.privacy.ledger.event_log import EventRows, EventStore, LogReader, LogWriter, StoredTotals, damaged
 from discreet.privacy.ledger.idle_connections import idle_connection, using
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
@@ -130,18 +129,6 @@ class SQLiteStore:
     def _using(self, connection: _Connection) -> AbstractContextManager[_Connection]:
         return using((self.path, self.timeout), connection, connection.file is not None)
 
-    def _reused(self) -> _Connection | None:
-        """The connection that this thread keeps, if the file that it was opened for is the one that is there."""
-        connection: _Connection | None = idle_connection((self.path, self.timeout))
-        if connection is None:
-            return None
-        with suppress(OSError):
-            status = self.path.stat()
-            if connection.file == (status.st_dev, status.st_ino) and status.st_nlink == 1:
-                return connection
-        connection.close()
-        return None
-
     def _open(self, create: bool = False) -> _Connection:
         if create:
             with suppress(FileExistsError):
@@ -161,8 +148,18 @@ class SQLiteStore:
             raise
 
     def _connect(self) -> _Connection:
-        """A connection that was tried out. Of a read-only file SQLite makes one that only reads, by itself."""
-        return self._reused() or self._connect_anew()
+        """A connection that was tried out. Of a read-only file SQLite makes one that only reads, by itself.
+
+        The one that this thread keeps is used if the file that it was opened for is the one that is there.
+        """
+        connection: _Connection | None = idle_connection((self.path, self.timeout))
+        if connection is not None:
+            with suppress(OSError):
+                status = self.path.stat()
+                if connection.file == (status.st_dev, status.st_ino) and status.st_nlink == 1:
+                    return connection
+            connection.close()
+        return self._connect_anew()
 
     def _connect_anew(self) -> _Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
@@ -228,10 +225,10 @@ class SQLiteStore:
         except UnicodeDecodeError as error:
             raise LedgerError(f"{self.path} is not a ledger, or it is damaged") from error
         except sqlite3.Error as error:
-            if _is_busy(error):
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 waited = f"the ledger {self.path} was locked by another process for more than {self.timeout:g} s"
                 raise LedgerBusyError(waited) from error
-            if _is_full(error):
+            if isinstance(error, sqlite3.OperationalError) and "is full" in str(error):
                 raise LedgerBusyError(f"the ledger {self.path} cannot be written: its disk is full") from error
             if isinstance(error, sqlite3.OperationalError):
                 message = f"the ledger {self.path} cannot be read or written: {error}"
@@ -281,14 +278,6 @@ def _sync_directory(path: Path) -> None:
             os.fsync(directory)
         finally:
             os.close(directory)
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-
-
-def _is_full(error: sqlite3.Error) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and "is full" in str(error)
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

@@ -1,0 +1,112 @@
+"""What a command refuses before it reads or spends anything: exit code 2, and words that say what to do."""
+
+import json
+
+import pytest
+
+PRIVACY = ("--epsilon", "1", "--delta", "1e-6")
+OF_DAYS = ("count", "rows.csv", "--user", "who", "--unit", "person-day", "--time", "when", *PRIVACY)
+CLAIMED = ("audit", "--canaries", "1", "--column", "item")
+ROUND = (
+    "party",
+    "round",
+    "round.json",
+    "--round-id",
+    "r",
+    "--protocol",
+    "HadamardResponse",
+    "--universe",
+    8,
+    "--epsilon",
+    1,
+)
+TLS = ("service", "run", "streams.toml", "--data", "d", "--tls-cert", "c.pem")
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "rows.csv").write_text("item,who,when\n" + "a,b,2026-11-15\n" * 9)
+    (tmp_path / "votes.txt").write_text("1:0\n")
+    (tmp_path / "report.toml").write_text('epsilon = 1.0\n[[questions]]\nkind = "count"\n')
+    return tmp_path
+
+
+REFUSED = {
+    "canaries and corrections": (["audit", "--canaries", "1", "--corrections"], "--canaries cannot be combined"),
+    "canaries in full": (["audit", "--canaries", "1", "--full"], "--canaries cannot be combined"),
+    "a column without canaries": (["audit", "--column", "item"], "need --canaries"),
+    "data without canaries": (["audit", "--data", "rows.csv"], "need --canaries"),
+    "corrections of a mechanism": (["audit", "Offset", "--corrections"], "--corrections cannot be combined"),
+    "corrections in full": (["audit", "--corrections", "--full"], "--corrections cannot be combined"),
+    "a report of another kind": (["audit", "Offset", "--report", "audit.txt"], "must be a .md or .html file"),
+    "canaries of nothing": (["audit", "--canaries", "1"], "--canaries needs --column"),
+    "canaries without a claim": ([*CLAIMED, "--", "x", "{data}"], "what is claimed"),
+    "canaries without a command": (
+        [*CLAIMED, "--epsilon", "1"], "after -- the command",
+    ),
+    "runs of two canaries": (
+        ["audit", "--canaries", "2", "--column", "item", "--epsilon", "1", "--runs", "50", "--", "x", "{data}"],
+        "--runs tests one canary",
+    ),
+    "a zone without a unit": (
+        ["ledger", "grant", "--ledger", "l.sqlite", "--account", "a", "--epsilon", "1", "--zone", "Europe/Berlin"],
+        "--zone needs --unit person-day",
+    ),
+    "a day of no account": (
+        ["ledger", "show", "--ledger", "l.sqlite", "--day", "2026-11-15"], "--day needs --account",
+    ),
+    "a range of one end": (
+        ["party", "aggregate", "m", "--round", "round.json", "--range", "5"], "--range must be LOW:HIGH",
+    ),
+    "a first day without a last": (
+        [*OF_DAYS, "--from", "2026-11-15"],
+        "give --period, or both --from and --until",
+    ),
+    "a last day without a first": (
+        [*OF_DAYS, "--until", "2026-11-15"],
+        "give --period, or both --from and --until",
+    ),
+    "a period and its days": (
+        [*OF_DAYS, "--period", "2026-11-15", "--from", "2026-11-15", "--until", "2026-11-15"],
+        "give --period, or both --from and --until",
+    ),
+    "half of a certificate": ([*TLS], "together"),
+    "no such certificate": (
+        [*TLS, "--tls-key", "k.pem"], "there is no file",
+    ),
+    "several columns of a histogram": (
+        ["quantiles", "rows.csv", "--column", "item", "--column", "who", "--range", "0", "1", *PRIVACY], "column",
+    ),
+    "a report of no files": (["report", "report.toml"], "no files to read"),
+    "a report in one CSV": (["report", "report.toml", "rows.csv", "--format", "csv"], "give --output"),
+    "an output that is read": (
+        ["top", "rows.csv", "--column", "item", *PRIVACY, "--output", "rows.csv"], "overwrite a file that this command",
+    ),
+    "an output of no kind": (
+        ["top", "rows.csv", "--column", "item", *PRIVACY, "--output", "out.xyz"], "ends in '.xyz'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_it_is_refused(discreet, place, monkeypatch, what):
+    monkeypatch.chdir(place)
+    arguments, words = REFUSED[what]
+    if "--round" in arguments:
+        made = discreet(*ROUND)
+        (place / "m").write_bytes(b"")
+        assert made.returncode == 0, made.stderr
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    done = discreet(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert words in " ".join(done.stderr.split())
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_what_is_no_release_is_not_explained(discreet, place):
+    for name, data in (("a.json", "[]"), ("b.json", '{"guarantee": 1}'), ("c.json", "{")):
+        (place / name).write_text(data)
+        done = discreet("explain", place / name)
+        assert done.returncode in (2, 4), (name, done)
+        assert "is not a release" in done.stderr
+    assert json.loads((place / "a.json").read_text()) == []
