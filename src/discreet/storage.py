@@ -304,9 +304,11 @@ class AtomicFile:
                 self.left.add(self.temporary)
                 try:
                     self._lock = _made_and_locked(self.temporary)
-                finally:
-                    if self._lock < 0:
-                        self.left.discard(self.temporary)
+                except OSError:  # and nothing else: after an interrupt the file may be there
+                    self.left.discard(self.temporary)
+                    raise
+                if self._lock < 0:
+                    self.left.discard(self.temporary)
         except OSError as error:
             raise self._error(error) from error
 

@@ -17,7 +17,7 @@ from tests.ledgers import connected
 import discreet as dc
 
 BUDGET = ["--epsilon", 1, "--delta", 1e-9]
-OUR_MAIN = re.compile(r"discreet[/\\]cli[/\\]app\.py.*, in main\b")  # a frame in which signals are handled
+OUR_MAIN = re.compile(r"discreet[/\\]cli[/\\]process\.py.*, in main\b")  # a frame in which signals are handled
 
 
 @pytest.fixture

@@ -186,6 +186,19 @@ def test_a_folder_that_is_not_there_leaves_no_name_behind(tmp_path):
     assert not AtomicFile.left
 
 
+def test_a_file_that_an_interrupt_leaves_is_known(tmp_path, monkeypatch):
+    """The command removes it at its end. An interrupt is no Exception, and comes between making and locking, too."""
+
+    def interrupted(file, how):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.storage.fcntl.flock", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        AtomicFile(tmp_path / "out.json")
+    assert set(tmp_path.iterdir()) == AtomicFile.left != set()
+    AtomicFile.left.clear()
+
+
 def test_an_output_that_is_not_written_leaves_the_older_one(tmp_path):
     (tmp_path / "out.json").write_bytes(b"older")
     with AtomicFile(tmp_path / "out.json"):
