@@ -27,6 +27,7 @@ from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import numbered, whole_number
 from discreet.privacy.spans import Calendar
 from discreet.privacy.steps import Steps
+from discreet.releases.over_time import Increase, OverTime, Term
 from discreet.releases.payment import Bill, begin, check_payer
 from discreet.releases.release import Release
 from discreet.storage import open_state, seal_state
@@ -34,8 +35,8 @@ from discreet.storage import open_state, seal_state
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from discreet.privacy.calibration.tick_noise import TickNoise
     from discreet.privacy.ledger import Account, Step
-    from discreet.releases.over_time import Increase
 
 Integers = npt.NDArray[np.int64]
 
@@ -137,6 +138,7 @@ class Continual(abc.ABC):
     """
 
     family: ClassVar[int]  # of its states
+    _rises: bool = False  # whether true counts never fall
     unit: Unit = Event()
     mechanism_name: ClassVar[str]
     reference: ClassVar[str]
@@ -262,6 +264,19 @@ class Continual(abc.ABC):
 
         docs/privacy/continual.md, "Restored states".
         """
+
+    @abc.abstractmethod
+    def _tick_noises(self, t: int) -> tuple[tuple[str, TickNoise, int], ...] | None:
+        """What the noise of tick t is the sum of (`Factor.tick_noises`); None where that is not known."""
+
+    def over_time(self, t: int) -> OverTime:
+        """What the noise of tick t is made of, for increases."""
+        return self._over_time(whole_number("t", t, 1, self.horizon))
+
+    def _over_time(self, t: int) -> OverTime:
+        noises = self._tick_noises(t)
+        terms = None if noises is None else tuple(Term(*noise) for noise in noises)
+        return OverTime(t, self.run_name, terms, self._rises)
 
     # ---- ticks ----------------------------------------------------------------------------------------------------
 
@@ -434,6 +449,11 @@ class ListedOverTime(Continual):
     """One whose ticks publish items and counts."""
 
     _last: Release | None = None
+    window: int | None
+
+    @property
+    def _rises(self) -> bool:  # type: ignore[override]
+        return self.window is None
 
     def _latest(self) -> Release | None:
         return self._last

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -60,6 +60,7 @@ class Factor(abc.ABC):
 
     def __init__(self, horizon: int) -> None:
         self.horizon = horizon
+        self._law = cache(self.tick_noise)  # the same at every tick
 
     @property
     @abc.abstractmethod
@@ -144,7 +145,7 @@ class Factor(abc.ABC):
 
     def tick_noises(self, t: int, sigma: Fraction) -> tuple[tuple[str, TickNoise, int], ...]:
         """What the noise at tick t is the sum of: names of independent noises, their laws, and their ticks."""
-        return (("", self.tick_noise(sigma), t),)
+        return (("", self._law(sigma), t),)
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
         """The law of the noises of all ticks."""

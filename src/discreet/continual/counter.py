@@ -17,9 +17,10 @@ from discreet.errors import CorruptStateError, DataError, LedgerError, Parameter
 from discreet.events.items import read
 from discreet.noise import RandomSource
 from discreet.privacy import Budget
+from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.checks import probability, whole_number
 from discreet.privacy.estimate import Estimate
-from discreet.releases.over_time import Increase, OverTime, Term, reach_of_increase
+from discreet.releases.over_time import Increase, reach_of_increase
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -165,10 +166,8 @@ class Counter(Continual):
         self._past[self.tick] = (self._run_of_last, self._last.copy())
         self._past = {tick: past for tick, past in self._past.items() if tick >= self.tick - self.remember}
 
-    def over_time(self, t: int) -> OverTime:
-        """What the noise of tick t is made of, for increases."""
-        terms = self.factor.tick_noises(whole_number("t", t, 1, self.horizon), self.sigma)
-        return OverTime(t, self.run_name, tuple(Term(*term) for term in terms), rises=False)
+    def _tick_noises(self, t: int) -> tuple[tuple[str, TickNoise, int], ...]:
+        return self.factor.tick_noises(t, self.sigma)
 
     def increase(
         self, since: int, confidence: float = 0.95, *, before: int | npt.ArrayLike | None = None

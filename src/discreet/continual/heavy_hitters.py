@@ -27,9 +27,9 @@ from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.calibration.tails import chan_threshold
+from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
-from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
 from discreet.summaries.counters import RawCounts, ValuesSeen, update_all
@@ -440,8 +440,7 @@ class HeavyHitters(ListedOverTime):
         for level in range(done + 1) if self.window is not None else (done,):
             first = self._first + self._end_of(block - self.base**level)
             self._nodes.append(self.release_node(self._sketches[level], first, now))
-        for level in range(done + 1):
-            self._sketches[level] = MisraGries(self.capacity, seed=self._seed)
+        self._sketches[: done + 1] = self._empty_sketches(done + 1)
         newest = self._nodes[-1]
         if self.discovered is not None:
             self.discovered.join(newest.first, newest.last, newest.counts, newest.offset)
@@ -453,7 +452,11 @@ class HeavyHitters(ListedOverTime):
 
     def new_sketches(self) -> list[MisraGries]:
         """What all ticks, or an epoch, begin with: an empty sketch for each level."""
-        return [MisraGries(self.capacity, seed=self._seed) for _ in range(self.levels)]
+        return self._empty_sketches(self.levels)
+
+    def _empty_sketches(self, number: int) -> list[MisraGries]:
+        empty = MisraGries(self.capacity, seed=self._seed)
+        return [empty, *(empty.copy() for _ in range(number - 1))]
 
     def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
         """Release the sketch of the ticks `first` to `last`, once."""
@@ -518,7 +521,7 @@ class HeavyHitters(ListedOverTime):
                 self.guarantee,
                 model,
                 threshold=self.threshold,
-                over_time=self.over_time(self.tick),
+                over_time=self._over_time(self.tick),
             )
         offset = sum(node.offset for node in nodes)
         lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
@@ -535,11 +538,8 @@ class HeavyHitters(ListedOverTime):
         # What an item had before the node that it is released by is in nodes that begin before.
         starts = [node.first for node in self._nodes]
         lacking = [(part.offset, tuple(range(bisect_left(starts, part.first)))) for part in known.parts]
-        model = replace(
-            self.error_model(self.tick, len(known.parts)),
-            summary_below=known.carried_below,
-            summary_above=known.carried_below,
-        )
+        model = self._error_model(known, self.tick, len(known.parts))
+        model = replace(model, summary_below=known.carried_below, summary_above=known.carried_below)
         offset = max((part.offset for part in known.parts), default=0)
         counts, followed = known.counts()
         return self._told(known.index, counts, model, released, lacking, offset, followed)
@@ -566,20 +566,18 @@ class HeavyHitters(ListedOverTime):
             offset=offset,
             places=np.array([index[place] for place in lacking], np.int32),
             followed=followed,
-            over_time=self.over_time(self.tick),
+            over_time=self._over_time(self.tick),
         )
 
-    def over_time(self, t: int) -> OverTime:
-        """What the noise of counters is made of at tick t, for increases: of the oldest that there may be.
+    def _tick_noises(self, t: int) -> tuple[tuple[str, TickNoise, int], ...] | None:
+        """Those of the oldest counter that there may be: one that began later has less noise in every difference.
 
-        A counter that began later has less noise in every difference. Nodes and windows have no such law.
+        Nodes and windows have no such law.
         """
-        terms = None
-        if self.discovered is not None:
-            age = t if self._in_epochs else max(t - self._end_of(1), 0)
-            factor, sigma = self.discovered.factor, self.discovered.sigma
-            terms = tuple(Term(*term) for term in factor.tick_noises(age, sigma))
-        return OverTime(t, self.run_name, terms, rises=self.window is None)
+        if self.discovered is None:
+            return None
+        age = t if self._in_epochs else max(t - self._end_of(1), 0)
+        return self.discovered.factor.tick_noises(age, self.discovered.sigma)
 
     def error_model(self, t: int, listed: int = 1) -> ErrorModel:
         """How far counts of tick t may lie from the truth, of items that had no events before those they were found by.
@@ -589,10 +587,12 @@ class HeavyHitters(ListedOverTime):
         """
         if self.discovered is None:
             raise ParameterError('only "discover" knows the error of a tick before it is published')
-        t = whole_number("t", t, 1, self.horizon)
+        return self._error_model(self.discovered, whole_number("t", t, 1, self.horizon), listed)
+
+    def _error_model(self, known: Discovered, t: int, listed: int) -> ErrorModel:
         epochs = range(epoch_of(t)[0] + 1) if self._in_epochs else ()
         scale = max((self._plan(2**epoch).scale for epoch in epochs), default=self.scale)
-        error = self._error_of_counters(self.discovered, t)
+        error = self._error_of_counters(known, t)
         return ErrorModel(
             Noise("gaussian", scale, max(1, listed)),
             shared=Noise("gaussian", Fraction(error), max(1, listed)) if error else None,

@@ -41,9 +41,9 @@ from discreet.events.values import item_order, items_array
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
+from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.checks import whole_number
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel
-from discreet.releases.over_time import OverTime, Term
 from discreet.releases.release import Release
 from discreet.summaries.counters import ValuesSeen
 
@@ -478,11 +478,8 @@ class Histogram(ListedOverTime):
         self.tick += 1
         self._last = self._publish(where, noisy)
 
-    def over_time(self, t: int) -> OverTime:
-        """What the noise of tick t is made of, for increases."""
-        terms = self._scheme.tick_noises(whole_number("t", t, 1, self.horizon))
-        parts = None if terms is None else tuple(Term(*term) for term in terms)
-        return OverTime(t, self.run_name, parts, rises=self.window is None)
+    def _tick_noises(self, t: int) -> tuple[tuple[str, TickNoise, int], ...] | None:
+        return self._scheme.tick_noises(t)
 
     def _rank(self) -> Integers:
         """The order of the items by value, which does not depend on the stream."""
@@ -504,7 +501,7 @@ class Histogram(ListedOverTime):
             self.error_model(self.tick, len(where)),
             threshold=self._scheme.threshold,
             counted="people" if self._people is not None else "weights" if self.max_weight > 1 else "events",
-            over_time=self.over_time(self.tick),
+            over_time=self._over_time(self.tick),
         )
         return result if self.k is None else result.head(self.k)
 

@@ -19,6 +19,7 @@ from discreet.errors import NotPublishedError, ParameterError
 from discreet.events.values import plain_items
 from discreet.privacy.calibration.tick_noise import Change, TickNoise, difference_reach
 from discreet.privacy.checks import probability
+from discreet.releases.error_model import chance_of_each
 from discreet.releases.release import Release, numbers
 
 if TYPE_CHECKING:
@@ -91,12 +92,7 @@ def reach_of_increase(later: OverTime, earlier: OverTime, beta: float, draws: in
     """With probability 1 - beta none of this many differences of published totals is off by more than this."""
     changes = later.since(earlier)
     assert changes is not None
-    return difference_reach(changes, _each(beta, draws) / 2.0)
-
-
-def _each(beta: float, draws: int) -> float:
-    """How often one of this many independent intervals may fail, for all to hold with probability 1 - beta."""
-    return -math.expm1(math.log1p(-beta) / draws)
+    return difference_reach(changes, chance_of_each(beta, draws) / 2.0)
 
 
 class IncreaseRow(NamedTuple):
@@ -237,7 +233,7 @@ def increase_of(later: Release, earlier: Release, confidence: float = 0.95) -> I
         sure, around = np.ones(len(items), bool), 0
         draws = (earlier.error_model.noise.draws, later.error_model.noise.draws)
         if later.error_model.of_published:
-            each = _each(_OF_DIFFERENCE * beta, min(draws))
+            each = chance_of_each(_OF_DIFFERENCE * beta, min(draws))
             around = difference_reach(changes, each / 8.0)
             for release, places in ((later, now), (earlier, then)):
                 assert release.over_time is not None
@@ -245,7 +241,7 @@ def increase_of(later: Release, earlier: Release, confidence: float = 0.95) -> I
                 far = release.threshold + difference_reach(release.over_time.alone(), each / 4.0)
                 sure &= release.counts[places] > far
         else:
-            around = difference_reach(changes, _each(beta, draws[0] if of_found else max(draws)) / 2.0)
+            around = difference_reach(changes, chance_of_each(beta, draws[0] if of_found else max(draws)) / 2.0)
         lower = np.where(sure, np.maximum(lower, values - around), lower)
         upper = np.where(sure, np.minimum(upper, values + around), upper)
     if to.rises:

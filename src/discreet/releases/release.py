@@ -150,6 +150,7 @@ class Release:
         self._items: pa.Array | _native.PlainItems = items if plain else as_arrow(items)
         self._counts: array[int] | Counts = array("q", bytes(counts)) if plain else np.asarray(counts, dtype=np.int64)
         self._values: list[Any] | None = None
+        self._plain: list[tuple[str, list[Any], dict[str, Any]]] | None = None
         self._by_item: dict[Any, Row] | None = None
         self.guarantee = guarantee
         self.error_model = error_model
@@ -302,7 +303,7 @@ class Release:
         """The first k items, of every group where there are such: a function of the release, so it costs nothing."""
         k = whole_number("k", k, 0)
         if not self.by:
-            return copy.copy(self)._take(range(min(k, len(self))))
+            return copy.copy(self) if k >= len(self) else copy.copy(self)._take(range(k))
         seen: dict[Any, int] = {}
         kept = []
         for place, item in enumerate(self.items):
@@ -346,7 +347,7 @@ class Release:
     def _take(self, rows: Places | list[int] | range) -> Release:
         """Keep these rows alone, in this order; it is changed in its place."""
         rows = memoryview(array("q", rows)) if isinstance(rows, (list, range)) else rows
-        self._items, self._values, self._by_item = taken(self._items, rows), None, None
+        self._items, self._values, self._plain, self._by_item = taken(self._items, rows), None, None, None
         for name in ("_counts", "_shards", "places", "followed", "steps"):
             numbers = getattr(self, name)
             if isinstance(numbers, array):
@@ -510,8 +511,14 @@ class Release:
 
     def _columns(self, confidence: float) -> list[list[Any]]:
         lower, upper = self._ends(confidence)
-        items = [plain_column(column)[0] for _, column in columns_of(self._items)]
+        items = [list(values) for _, values, _ in self._plain_columns()]
         return [*items, self._counts.tolist(), numbers(lower.tolist()), numbers(upper.tolist())]
+
+    def _plain_columns(self) -> list[tuple[str, list[Any], dict[str, Any]]]:
+        """The columns of the items: their names, values as JSON has them, and what `column_of_plain` needs besides."""
+        if self._plain is None:
+            self._plain = [(name, *plain_column(column)) for name, column in columns_of(self._items)]
+        return self._plain
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """A JSON-ready description, with all that `from_json` needs.
@@ -528,7 +535,7 @@ class Release:
 
     def described(self, confidence: float = 0.95) -> dict[str, Any]:
         """The same without the guarantee and the laws of the noise: what differs from tick to tick."""
-        named = (*free_names([name for name, _ in columns_of(self._items)]), "count", "lower", "upper")
+        named = (*free_names([name for name, _, _ in self._plain_columns()]), "count", "lower", "upper")
         columns = dict(zip(named, self._columns(confidence), strict=True))
         if self._shards is not None:
             columns["shard"] = self._shards.tolist()
@@ -584,9 +591,10 @@ class Release:
         return json.dumps(self._fields(), separators=(",", ":"), allow_nan=False).encode("ascii")
 
     def _fields(self) -> dict[str, Any]:
-        names = [name for name, _ in columns_of(self._items)]
-        columns = [plain_column(column) for _, column in columns_of(self._items)]
-        values, told = columns[0] if names == ["item"] else ([], {"type": _IN_COLUMNS})
+        columns = self._plain_columns()
+        name, values, told = columns[0]
+        if len(columns) > 1 or name != "item":
+            values, told = [], {"type": _IN_COLUMNS}
         kind = told["type"] if told["type"] in _ITEM_TYPES else _IN_COLUMNS
         fields: dict[str, Any] = {
             "release": "histogram",
@@ -623,8 +631,8 @@ class Release:
             fields["in_list_order"] = True
         if kind == _IN_COLUMNS:
             fields |= {
-                "items": [list(row) for row in zip(*(values for values, _ in columns), strict=True)],
-                "item_columns": [{"name": name, **of} for name, (_, of) in zip(names, columns, strict=True)],
+                "items": [list(row) for row in zip(*(values for _, values, _ in columns), strict=True)],
+                "item_columns": [{"name": name, **of} for name, _, of in columns],
                 "by": list(self.by),
                 "groups": None,
             }
