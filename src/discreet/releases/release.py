@@ -17,13 +17,13 @@ from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
 from discreet.events.arrow_calls import of_numbers, sorted_places
 from discreet.events.values import (
+    ARROW_NAMES,
     as_arrow,
     column_of_plain,
     item_order,
     parts_of,
     plain_column,
     plain_items,
-    plain_types,
     taken,
 )
 from discreet.privacy.checks import probability, whole_number
@@ -774,7 +774,7 @@ def order_of(items: pa.Array | _native.PlainItems, counts: Any, by: int = 0) -> 
     if isinstance(items, _native.PlainItems):
         return memoryview(_native.release_order(items, counts)).cast("q")
     columns = [column for _, column in columns_of(items)]
-    if len(columns) == 1 and not by and columns[0].null_count == 0 and columns[0].type in plain_types():
+    if len(columns) == 1 and not by and columns[0].null_count == 0 and str(columns[0].type) in ARROW_NAMES.values():
         return memoryview(_native.release_order(columns[0], counts)).cast("q")
     if any(pa.types.is_union(column.type) for column in columns):
         listed = zip(*(column.to_pylist() for column in columns), strict=True)
