@@ -4,6 +4,7 @@
     python tests/mutants/random_changes.py --map tests/unit/pan     # again for tests that are new; the rest is kept
     python tests/mutants/random_changes.py --number 40 --seed 7     # `make mutants SLIPS=40 SEED=7`
     python tests/mutants/random_changes.py --number 40 --seed 7 --list
+    python tests/mutants/random_changes.py --number 40 --seed 7 --rooms events engines   # of these rooms alone
 
 A room is drawn, a slip of it by a file and by a kind. A list says something as long as nobody wrote tests for it: read
 the score first, and take another seed the next time. What cannot be observed (a hint of speed, words of an error) is
@@ -181,8 +182,11 @@ class Slips:
         return [node.func, *node.args, *(keyword.value for keyword in named)]
 
 
-def drawn(number: int, seed: str) -> list[tuple[Path, Slip]]:
-    """So many slips: a room is drawn, then a file of it by its length, a kind that occurs in it, a slip of the kind."""
+def drawn(number: int, seed: str, among: list[str] | None = None) -> list[tuple[Path, Slip]]:
+    """Slips by chance: a room is drawn, then a file of it by its length, a kind that occurs in it, a slip of the kind.
+
+    A room is a folder; `discreet` are the files of the house itself. Without names, all rooms are drawn from.
+    """
     chance, rooms, slips = random.Random(f"slips {seed}"), defaultdict(list), {}
     for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
         if re.search("spark|postgres", path.name):  # they need a cluster or a server: `make spark`, `make hosts`
@@ -190,6 +194,10 @@ def drawn(number: int, seed: str) -> list[tuple[Path, Slip]]:
         slips[path] = Slips(path.read_text()).found
         rooms[path.parent.name] += [path] * bool(slips[path])  # files of the house itself are a room, too
     names, chosen = sorted(room for room in rooms if rooms[room]), {}
+    if among is not None:
+        if unknown := {*among} - {*names}:
+            raise SystemExit(f"no such room: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        names = sorted({*among})
     while len(chosen) < number:
         (path,) = chance.choices(room := rooms[chance.choice(names)], [len(slips[path]) for path in room])
         kinds = sorted({slip.kind for slip in slips[path]})
@@ -306,6 +314,7 @@ def main() -> int:
     parser.add_argument("--map", nargs="*", metavar="TESTS", help="say which test reaches which line")
     parser.add_argument("--number", type=int, default=40)
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--rooms", nargs="+", metavar="ROOM", help="draw from these rooms alone")
     parser.add_argument("--only", type=lambda text: [int(n) for n in text.split(",")], help="these of the list")
     parser.add_argument("--list", action="store_true", help="say what is drawn and stop")
     given = parser.parse_args()
@@ -315,7 +324,7 @@ def main() -> int:
         bench.prepare(build=False)
         make_map(bench, given.map or MAPPED)
         return 0
-    slips = drawn(given.number, given.seed)
+    slips = drawn(given.number, given.seed, given.rooms)
     chosen = [(n, *each) for n, each in enumerate(slips, 1) if not given.only or n in given.only]
     told = {number: said(path, slip) for number, path, slip in chosen}
     if given.list:
