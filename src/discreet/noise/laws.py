@@ -275,12 +275,6 @@ def rational_bernoulli_law(probability: Fraction) -> Law:
     return bernoulli_law(lambda bits: rational(probability, bits))
 
 
-@lru_cache(maxsize=256)
-def exp_bernoulli_law(x: Fraction) -> Law:
-    """1 with probability exp(-x), else 0."""
-    return bernoulli_law(lambda bits: exp_minus(x, bits))
-
-
 def laplace_tail(scale: Fraction, minimum: int) -> Enclosure:
     """P[Z >= minimum] for discrete Laplace noise: q^t / (1 + q) for t >= 1."""
 

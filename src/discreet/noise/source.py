@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from numbers import Rational, Real
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 import discreet._native as _native
 from discreet._later import np
@@ -107,17 +107,6 @@ class RandomSource:
         return self._draw(laws.rational_bernoulli_law(_probability(probability)), size)
 
     @overload
-    def bernoulli_exp(self, x: Number, size: None = None) -> int: ...
-    @overload
-    def bernoulli_exp(self, x: Number, size: int) -> Integers: ...
-    def bernoulli_exp(self, x: Number, size: int | None = None) -> int | Integers:
-        """1 with probability exp(-x), x >= 0, else 0."""
-        exponent = exact("x", x)
-        if exponent < 0:
-            raise ParameterError(f"x must be at least 0, not {x!r}")
-        return self._draw(laws.exp_bernoulli_law(exponent), size)
-
-    @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
     @overload
     def geometric(self, scale: Number, size: int) -> Integers: ...
@@ -146,15 +135,7 @@ class RandomSource:
         From 0 on the law falls by q at each step: it is ``minimum`` plus a geometric. Below 0, where the condition
         holds at least every other time, draws that miss it are repeated.
         """
-        minimum = whole_number("minimum", minimum, -(2**62), 2**62)
-        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
-        if minimum >= 0:
-            values = minimum + self.geometric(scale, count)
-        else:
-            values = self.discrete_laplace(scale, count)
-            while (missed := np.flatnonzero(values < minimum)).size:
-                values[missed] = self.discrete_laplace(scale, missed.size)
-        return int(values[0]) if size is None else values
+        return self._at_least(partial(self.discrete_laplace, scale), partial(self.geometric, scale), minimum, size)
 
     @overload
     def discrete_gaussian(self, sigma: Number, size: None = None) -> int: ...
@@ -165,44 +146,42 @@ class RandomSource:
         return self._draw(laws.gaussian_law(exact("sigma", sigma, MAX_SCALE)), size)
 
     @overload
-    def binomial(
-        self,
-        trials: int,
-        probability: Number | None = None,
-        size: None = None,
-        *,
-        log_probability: Number | None = None,
-    ) -> int: ...
+    def binomial(self, trials: int, chance: Number | Enclosure, size: None = None) -> int: ...
     @overload
-    def binomial(
-        self, trials: int, probability: Number | None = None, *, size: int, log_probability: Number | None = None
-    ) -> Integers: ...
-    @overload
-    def binomial(
-        self, trials: int, probability: Number | None, size: int, *, log_probability: Number | None = None
-    ) -> Integers: ...
-    def binomial(
-        self,
-        trials: int,
-        probability: Number | None = None,
-        size: int | None = None,
-        *,
-        log_probability: Number | None = None,
-    ) -> int | Integers:
-        """How many of ``trials`` independent events happen; the probability itself or its logarithm is given.
+    def binomial(self, trials: int, chance: Number | Enclosure, size: int) -> Integers: ...
+    def binomial(self, trials: int, chance: Number | Enclosure, size: int | None = None) -> int | Integers:
+        """How many of ``trials`` independent events happen, each with this chance: a number, or an enclosure of one.
 
         Exact. Time grows with the mean of the rarer outcome, not with trials, which may be 2**64.
         """
-        if (probability is None) == (log_probability is None):
-            raise ParameterError("give either probability or log_probability")
-        if probability is not None:
-            chance = partial(rational, _probability(probability))
-        else:
-            log = exact("log_probability", log_probability)
-            if log > 0:
-                raise ParameterError(f"log_probability must be at most 0, not {log_probability!r}")
-            chance = partial(exp_minus, -log)
-        return self._binomial(trials, chance, size)
+        if not callable(chance):
+            chance = partial(rational, _probability(chance))
+        trials = whole_number("trials", trials, 0, 2**64)
+        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
+        low, high = chance(128)
+        if flipped := low >= 1 << 127:
+            chance, high = _complement(chance), (1 << 128) - low
+        mean = (trials * high >> 128) + 1
+        if mean > MAX_BINOMIAL_MEAN or (flipped and trials >= 2**63):
+            raise ParameterError(
+                "the mean number of the rarer outcome must be at most 2**31, and trials below 2**63 when "
+                "the probability is above 1/2"
+            )
+        # The sum of independent binomials of the same probability is binomial.
+        parts = -(-mean // _BINOMIAL_CHUNK)
+        values = np.zeros(count, np.int64)
+        for part_trials, repeats in ((trials // parts + 1, trials % parts), (trials // parts, parts - trials % parts)):
+            if repeats == 0 or part_trials == 0:
+                continue
+            law = laws.binomial_law(part_trials, chance, mean // parts + 1)
+            rows = max(1, 2**20 // repeats)
+            for first in range(0, count, rows):
+                shape = (min(rows, count - first), repeats)
+                drawn = np.asarray(self._draw(law, shape[0] * repeats))
+                values[first : first + rows] += drawn.reshape(shape).sum(axis=1)
+        if flipped:
+            values = trials - values
+        return int(values[0]) if size is None else values
 
     @overload
     def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: None = None) -> int: ...
@@ -217,7 +196,7 @@ class RandomSource:
         are then `discrete_laplace_at_least`.
         """
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
-        return self._binomial(trials, laws.laplace_tail(exact("scale", scale, MAX_SCALE), minimum), size)
+        return self.binomial(trials, laws.laplace_tail(exact("scale", scale, MAX_SCALE), minimum), size)
 
     @overload
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: None = None) -> int: ...
@@ -225,15 +204,25 @@ class RandomSource:
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int) -> Integers: ...
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> int | Integers:
         """Discrete Gaussian noise, given that it is at least ``minimum``. Exact."""
+
+        def above(count: int) -> Integers:
+            law = laws.gaussian_above_law(exact("sigma", sigma, MAX_SCALE), int(minimum))
+            return np.asarray(self._draw(law, count))
+
+        return self._at_least(partial(self.discrete_gaussian, sigma), above, minimum, size)
+
+    def _at_least(
+        self, draw: Callable[[int], Integers], above: Callable[[int], Integers], minimum: int, size: int | None
+    ) -> int | Integers:
+        """Noise given that it is at least a minimum: ``above`` draws what it has beyond one from 0 on."""
         minimum = whole_number("minimum", minimum, -(2**62), 2**62)
         count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
         if minimum >= 0:
-            law = laws.gaussian_above_law(exact("sigma", sigma, MAX_SCALE), minimum)
-            values = minimum + np.asarray(self._draw(law, count))
+            values = minimum + above(count)
         else:
-            values = self.discrete_gaussian(sigma, count)
+            values = draw(count)
             while (missed := np.flatnonzero(values < minimum)).size:
-                values[missed] = self.discrete_gaussian(sigma, missed.size)
+                values[missed] = draw(missed.size)
         return int(values[0]) if size is None else values
 
     @overload
@@ -255,7 +244,7 @@ class RandomSource:
             values = trials - fewer
             return int(values[0]) if size is None else values
         chance, s = laws.gaussian_proposals(parameter, minimum)
-        values = np.atleast_1d(self._binomial(trials, chance, 1 if size is None else size))
+        values = np.atleast_1d(self.binomial(trials, chance, 1 if size is None else size))
         above = minimum + self.geometric(parameter**2 / s, int(values.sum()))
         exponents = ((int(z) - s) ** 2 / (2 * parameter**2) for z in above)
         kept = [is_below(partial(exp_minus, x), self._source) for x in exponents]
@@ -307,10 +296,6 @@ class RandomSource:
         """The integers 0 to count - 1 in uniformly random order."""
         return np.asarray(self._source.native.permutation(whole_number("count", count, 0, 2**40)))
 
-    def shuffle(self, array: npt.NDArray[Any]) -> None:
-        """Puts the rows of an array into uniformly random order, in place."""
-        array[:] = array[self.permutation(len(array))]
-
     def _draw(self, law: Law, size: int | None) -> int | Integers:
         count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
         values, pending = law.native.draw(self._source.native, count)
@@ -320,34 +305,6 @@ class RandomSource:
             return int(values[0])
         plainly = isinstance(size, Plainly) and type(self).discrete_laplace is RandomSource.discrete_laplace
         return values if plainly else np.asarray(values)
-
-    def _binomial(self, trials: int, chance: Enclosure, size: int | None) -> int | Integers:
-        trials = whole_number("trials", trials, 0, 2**64)
-        count = 1 if size is None else whole_number("size", size, 0, MAX_SIZE)
-        low, high = chance(128)
-        if flipped := low >= 1 << 127:
-            chance, high = _complement(chance), (1 << 128) - low
-        mean = (trials * high >> 128) + 1
-        if mean > MAX_BINOMIAL_MEAN or (flipped and trials >= 2**63):
-            raise ParameterError(
-                "the mean number of the rarer outcome must be at most 2**31, and trials below 2**63 when "
-                "the probability is above 1/2"
-            )
-        # The sum of independent binomials of the same probability is binomial.
-        parts = -(-mean // _BINOMIAL_CHUNK)
-        values = np.zeros(count, np.int64)
-        for part_trials, repeats in ((trials // parts + 1, trials % parts), (trials // parts, parts - trials % parts)):
-            if repeats == 0 or part_trials == 0:
-                continue
-            law = laws.binomial_law(part_trials, chance, mean // parts + 1)
-            rows = max(1, 2**20 // repeats)
-            for first in range(0, count, rows):
-                shape = (min(rows, count - first), repeats)
-                drawn = np.asarray(self._draw(law, shape[0] * repeats))
-                values[first : first + rows] += drawn.reshape(shape).sum(axis=1)
-        if flipped:
-            values = trials - values
-        return int(values[0]) if size is None else values
 
 
 def _positive(name: str, value: object) -> Fraction:
