@@ -15,7 +15,7 @@ from pathlib import Path
 import discreet as dc
 from discreet.continual import HeavyHitters
 from discreet.events.live_input import LiveInput
-from discreet.privacy.accounting import Charge, fits
+from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.ledger import Ledger
 from discreet.storage import locked
 from discreet.watch.tasks import TopItems
@@ -57,7 +57,7 @@ def main() -> None:
     # What a child would import, and the tables it would make, before it gets anywhere.
     warm = HeavyHitters(horizon, BUDGET, 16)
     warm.step(["a"]).to_dict()
-    fits([Charge.of(BUDGET)], BUDGET)
+    Tally.of([Charge.of(BUDGET)]).fits(BUDGET)
     kills = idle = printed = 0
     while True:
         # Longer while nothing comes of it, so that a slow machine gets there too.

@@ -20,7 +20,7 @@ from discreet.central.stability import Stability
 from discreet.central.universe_histogram import UniverseHistogram
 from discreet.errors import ParameterError
 from discreet.noise import seeded_source
-from discreet.privacy.accounting import total_cost
+from discreet.privacy.accounting import Tally
 from discreet.privacy.calibration.tick_noise import difference_reach
 from discreet.privacy.calibration.zcdp import zcdp_epsilon, zcdp_rho
 from discreet.privacy.checks import positive_number, probability, whole_number
@@ -214,7 +214,7 @@ def test_the_ends_of_a_range_are_in_it():
 
 
 def test_a_delta_of_all_charges_is_below_1():
-    assert total_cost([], 0.0) == 0.0
+    assert Tally.of([]).cost(0.0) == 0.0
     for delta in (1.0, -1e-9):
         with pytest.raises(ParameterError, match="delta must be at least 0 and less than 1"):
-            total_cost([], delta)
+            Tally.of([]).cost(delta)

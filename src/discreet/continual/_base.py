@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.continual._factors import MAX_HORIZON
 from discreet.errors import CorruptStateError, DiscreetError, LedgerError, OldStateError, ParameterError
 from discreet.events.items import Item
 from discreet.noise import RandomSource, system_source
+from discreet.noise.source import Integers
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import numbered, whole_number
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from discreet.privacy.calibration.tick_noise import TickNoise
     from discreet.privacy.ledger import Account, Step
 
-Integers = npt.NDArray[np.int64]
 
 MOST_REMEMBERED = 10_000
 _VERSION = 1  # of all states

@@ -13,14 +13,13 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.continual._factors import CorrelatedNoise, Factor, lattice_shift
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy.calibration.tick_noise import TickNoise
 
-Integers = npt.NDArray[np.int64]
 State = dict[str, Integers]
 
 TOTALS_SHARE = 0.25

@@ -6,7 +6,6 @@ from collections.abc import Container
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,10 +25,9 @@ from discreet.events.items import (
     without_views,
 )
 from discreet.events.samples import encoded
+from discreet.noise.source import Integers
 from discreet.summaries import ExactCounts
 from discreet.summaries.counters import ValuesSeen
-
-Integers = npt.NDArray[np.int64]
 
 
 def event_counts(

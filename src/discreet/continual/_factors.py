@@ -34,10 +34,10 @@ from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.continual._late import state_law
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy.calibration.gaussian import ndtri
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH, TickNoise, geometric_squares
 
-Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 MAX_HORIZON = 2**24

@@ -24,10 +24,9 @@ import numpy.typing as npt
 
 from discreet import _native
 from discreet.noise import RandomSource
-from discreet.noise.source import MAX_SCALE
+from discreet.noise.source import MAX_SCALE, Integers
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH
 
-Integers = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.object_]  # of Decimal
 
 _DIGITS = 120

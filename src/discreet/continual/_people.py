@@ -19,10 +19,9 @@ import numpy.typing as npt
 from discreet.continual._base import State
 from discreet.continual._factors import MAX_HORIZON
 from discreet.errors import CorruptStateError, DataError, ParameterError
+from discreet.noise.source import Integers
 from discreet.privacy.checks import whole_number
 from discreet.summaries.counters import ValuesSeen, wrap_counters
-
-Integers = npt.NDArray[np.int64]
 
 _ITEM_BITS = 32
 _MOST_ITEMS = 2**_ITEM_BITS

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.continual import one_shot
 from discreet.continual._doubling import Doubling, epoch_of
@@ -20,10 +19,10 @@ from discreet.continual._factors import Factor, levels
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.releases.error_model import Noise
 
-Integers = npt.NDArray[np.int64]
 Rank = Callable[[], Integers]
 
 

@@ -16,6 +16,7 @@ from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_f
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
 from discreet.events.items import read
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy import Budget
 from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.checks import probability, whole_number
@@ -25,7 +26,6 @@ from discreet.releases.over_time import Increase, reach_of_increase
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
-Integers = npt.NDArray[np.int64]
 
 MAX_SIZE = 2**27
 _MOST_PER_TICK = 2**53

@@ -10,8 +10,9 @@ import numpy as np
 from discreet.continual._base import State
 from discreet.continual._factors import Factor, changes_of_a_window, window_factor
 from discreet.continual._people import Again, PeopleSeen, assumed_of_visits, checked_window
-from discreet.continual.counter import Counter, Integers
+from discreet.continual.counter import Counter
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy import Budget, Unit, User
 from discreet.privacy.checks import whole_number
 

@@ -21,7 +21,7 @@ from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, without_bad
 from discreet.events.values import items_array, taken
 from discreet.noise import RandomSource
-from discreet.noise.source import offset_draw
+from discreet.noise.source import Integers, offset_draw
 from discreet.privacy import Budget
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-Integers = npt.NDArray[np.int64]
 
 MECHANISMS = {"discover": COUNTERS, "offset": COUNTERS, "chan": 4096}
 """With the counters of each by default."""

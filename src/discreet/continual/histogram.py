@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.continual import one_shot
 from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
@@ -39,6 +38,7 @@ from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.items import Item, is_arrow
 from discreet.events.values import item_order, items_array
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.tick_noise import TickNoise
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from discreet.privacy.ledger import Account
 
-Integers = npt.NDArray[np.int64]
 
 # By (domain known, items per event bounded); the first is the default.
 MECHANISMS = {

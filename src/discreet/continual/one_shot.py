@@ -14,13 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.noise import RandomSource
+from discreet.noise.source import Integers
 from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
 from discreet.privacy.calibration.tails import log_sum_tail, smallest_shift
 
-Integers = npt.NDArray[np.int64]
 Published = tuple[Integers, Integers]
 
 

@@ -263,7 +263,7 @@ class Aggregator(Receiver):
 
     _state_family = 200
 
-    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:
+    def __init__(self, protocol: Protocol, limits: Limits) -> None:
         limits.check(protocol)
         super().__init__(protocol)
         self.limits = limits

@@ -44,7 +44,7 @@ class LevelAggregator(Aggregator, HasParts):
 
     protocol: LevelProtocol
 
-    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, protocol: Protocol, limits: Limits) -> None:
         super().__init__(protocol, limits)
         self._ready: dict[int, tuple[int, Heard]] = {}
 

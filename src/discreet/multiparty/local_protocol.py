@@ -357,7 +357,7 @@ class LocalAggregator(Aggregator):
 
     protocol: LocalProtocol
 
-    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, protocol: Protocol, limits: Limits) -> None:
         super().__init__(protocol, limits)
         self._box = _Box(mixed=False)
 
@@ -410,7 +410,7 @@ class _Parts:
 class ShuffledAggregator(LocalAggregator):
     """Hears reports of a shuffled round, and shows whole batches only."""
 
-    def __init__(self, protocol: Protocol, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, protocol: Protocol, limits: Limits) -> None:
         super().__init__(protocol, limits)
         assert self.protocol.shuffled is not None
         self._size = self.protocol.shuffled

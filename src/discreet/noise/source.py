@@ -135,7 +135,9 @@ class RandomSource:
         From 0 on the law falls by q at each step: it is ``minimum`` plus a geometric. Below 0, where the condition
         holds at least every other time, draws that miss it are repeated.
         """
-        return self._at_least(partial(self.discrete_laplace, scale), partial(self.geometric, scale), minimum, size)
+        return self._at_least(
+            lambda count: self.discrete_laplace(scale, count), lambda count: self.geometric(scale, count), minimum, size
+        )
 
     @overload
     def discrete_gaussian(self, sigma: Number, size: None = None) -> int: ...
@@ -209,7 +211,7 @@ class RandomSource:
             law = laws.gaussian_above_law(exact("sigma", sigma, MAX_SCALE), int(minimum))
             return np.asarray(self._draw(law, count))
 
-        return self._at_least(partial(self.discrete_gaussian, sigma), above, minimum, size)
+        return self._at_least(lambda count: self.discrete_gaussian(sigma, count), above, minimum, size)
 
     def _at_least(
         self, draw: Callable[[int], Integers], above: Callable[[int], Integers], minimum: int, size: int | None

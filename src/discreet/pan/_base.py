@@ -26,7 +26,7 @@ from discreet import _native
 from discreet.errors import CorruptStateError, OldStateError, ParameterError
 from discreet.events.items import prepare_column, rules
 from discreet.noise import RandomSource, fresh_source
-from discreet.noise.source import MAX_SCALE
+from discreet.noise.source import MAX_SCALE, Integers
 from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.element_law import BitCell, ElementLaw
 from discreet.pan.responses import Response
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
 _VERSION = 2
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -41,16 +41,13 @@ class Sampled(PanEstimator):
         most = min(_size(Universe.of(universe)), _MOST)
         return fewest(self, "_sample_size", alpha, beta, epsilon, options, most)
 
-    def _cells(
-        self, source: RandomSource, response: Response | None = None, shuffled: bool = False
-    ) -> _native.PanTable:
+    def _cells(self, source: RandomSource, shuffled: bool = False) -> _native.PanTable:
         """A table with an entry for each element of the sample, which is drawn before any data.
 
         With `shuffled` the entries are in random order also when all elements have one.
         """
         universe, size = self._universe, self._sample_size
-        coins = self.response if response is None else response
-        unseen, seen, signed = coins.unseen, coins.seen, universe.kind == "int64"
+        unseen, seen, signed = self.response.unseen, self.response.seen, universe.kind == "int64"
         every = size == universe.size and not shuffled
         if universe.first is not None and every:
             return _native.PanTable.of_range(universe.first % 2**64, signed, size, unseen, seen)

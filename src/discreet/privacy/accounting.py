@@ -1,8 +1,8 @@
 """What several releases cost together.
 
-A `Charge` is what one release spends, a `Tally` all that was spent so far. `total_cost(charges, delta)` is the epsilon
-of all charges at a delta, and `fits(charges, budget)` says whether they stay within a budget. Four bounds are computed,
-all valid, and the smallest is returned:
+A `Charge` is what one release spends, a `Tally` all that was spent so far. `Tally.cost(delta)` is the epsilon of all
+charges at a delta, and `Tally.fits(budget)` says whether they stay within a budget. Four bounds are computed, all
+valid, and the smallest is returned:
 
 * basic composition: epsilons and deltas add;
 * zCDP: an epsilon-DP release is (epsilon^2/2)-zCDP, an (epsilon, delta)-DP one is so except for a probability of
@@ -326,21 +326,3 @@ def load() -> None:
     """Load it now."""
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
     import scipy.stats  # noqa: F401
-
-
-def total_cost(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) -> float:
-    """The epsilon of all the charges together at `delta`; infinite when no epsilon is enough."""
-    return Tally.of(charges).cost(delta, adaptive=adaptive)
-
-
-def compose(charges: Sequence[Charge], delta: float, *, adaptive: bool = False) -> Charge:
-    """One charge that covers all of them: the total epsilon at `delta`."""
-    epsilon = total_cost(charges, delta, adaptive=adaptive)
-    if math.isinf(epsilon):
-        raise ParameterError(f"the charges have no finite epsilon at delta={delta!r}: allow a larger delta")
-    return Charge(epsilon=epsilon, delta=delta)
-
-
-def fits(charges: Sequence[Charge], budget: Budget, *, adaptive: bool = False) -> bool:
-    """Whether the charges together stay within the budget; see `Tally.fits`."""
-    return Tally.of(charges).fits(budget, adaptive=adaptive)

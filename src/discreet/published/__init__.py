@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 from discreet._names import on_first_use
 
 if TYPE_CHECKING:
-    from discreet.published.chan_misra_gries import ChanMisraGries
-    from discreet.published.gaussian_sparse import GaussianSparseHistogram
-    from discreet.published.inner_product import InnerProductCounter
-    from discreet.published.merged_misra_gries import MergedMisraGries
-    from discreet.published.merged_misra_gries_stream import MergedMisraGriesStream
-    from discreet.published.merged_sketch import MergedSketch
-    from discreet.published.oracle_heavy_hitters import OracleHeavyHitters
-    from discreet.published.private_misra_gries import PrivateMisraGries
-    from discreet.published.private_space_saving import PrivateSpaceSaving
-    from discreet.published.textbook_misra_gries import TextbookMisraGries
-    from discreet.published.tracked_oracle import FrequencyOracle, TrackedOracle
+    from discreet.published.chan_misra_gries import ChanMisraGries as ChanMisraGries
+    from discreet.published.gaussian_sparse import GaussianSparseHistogram as GaussianSparseHistogram
+    from discreet.published.inner_product import InnerProductCounter as InnerProductCounter
+    from discreet.published.merged_misra_gries import MergedMisraGries as MergedMisraGries
+    from discreet.published.merged_misra_gries_stream import MergedMisraGriesStream as MergedMisraGriesStream
+    from discreet.published.merged_sketch import MergedSketch as MergedSketch
+    from discreet.published.oracle_heavy_hitters import OracleHeavyHitters as OracleHeavyHitters
+    from discreet.published.private_misra_gries import PrivateMisraGries as PrivateMisraGries
+    from discreet.published.private_space_saving import PrivateSpaceSaving as PrivateSpaceSaving
+    from discreet.published.textbook_misra_gries import TextbookMisraGries as TextbookMisraGries
+    from discreet.published.tracked_oracle import FrequencyOracle as FrequencyOracle
+    from discreet.published.tracked_oracle import TrackedOracle as TrackedOracle
 
 _WHERE = {
     "ChanMisraGries": "published.chan_misra_gries",
@@ -39,19 +40,6 @@ _WHERE = {
     "TrackedOracle": "published.tracked_oracle",
 }
 
-__all__ = [
-    "ChanMisraGries",
-    "FrequencyOracle",
-    "GaussianSparseHistogram",
-    "InnerProductCounter",
-    "MergedMisraGries",
-    "MergedMisraGriesStream",
-    "MergedSketch",
-    "OracleHeavyHitters",
-    "PrivateMisraGries",
-    "PrivateSpaceSaving",
-    "TextbookMisraGries",
-    "TrackedOracle",
-]
+__all__ = list(_WHERE)
 
 __getattr__, __dir__ = on_first_use(__name__, _WHERE)

@@ -140,10 +140,9 @@ class TrackedOracle(Summary):
     Made by `OracleHeavyHitters.track`. Neither merged nor stored: the state of the oracle is its owner's.
     """
 
-    def __init__(self, oracle: FrequencyOracle, tracked: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES) -> None:
+    def __init__(self, oracle: FrequencyOracle, tracked: int) -> None:
         self.statement = OracleStatement.of(oracle)
         self._tracked = whole_number("tracked", tracked, 1, MAX_CAPACITY)
-        self._longest = whole_number("max_key_bytes", max_key_bytes, 1, 2**30)
         self._oracle: Any = oracle
         self._recorded: dict[Item, int] = {}
         self._total = 0
@@ -160,7 +159,7 @@ class TrackedOracle(Summary):
 
         Then this and every later call is a DataError, and nothing can be released.
         """
-        batch = ExactCounts(max_key_bytes=self._longest)
+        batch = ExactCounts()
         batch.update(data, nulls=nulls, bad_items=bad_items)
         raw = batch.not_private_counts()
         items: list[Item] = raw.items.to_pylist()
@@ -256,7 +255,7 @@ class TrackedOracle(Summary):
     @property
     def max_key_bytes(self) -> int:
         """The longest string or bytes that is an item."""
-        return self._longest
+        return DEFAULT_MAX_KEY_BYTES
 
     def __len__(self) -> int:
         return len(self._recorded)

@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.continual import HeavyHitters
 from discreet.noise import seeded_source
-from discreet.privacy.accounting import Charge, fits
+from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.calibration.composition import repeated_delta, repeated_share
 from discreet_audit.exact import ScriptedSource
 
@@ -75,8 +75,8 @@ def test_composition_against_the_ledgers_accounting():
         assert each[0] >= 0.999 / n
         if n > 1:
             # The accounting rounds up; a budget a little larger fits what is within ours.
-            assert fits([Charge(*each)] * n, dc.Budget(1.01, 1.05e-6))
-            assert not fits([Charge(1.1 * each[0], each[1])] * n, dc.Budget(1.0, 1e-6))
+            assert Tally.of([Charge(*each)] * n).fits(dc.Budget(1.01, 1.05e-6))
+            assert not Tally.of([Charge(1.1 * each[0], each[1])] * n).fits(dc.Budget(1.0, 1e-6))
 
 
 def test_bounds_hold_with_a_small_capacity():

@@ -12,7 +12,7 @@ from scipy import stats
 
 from discreet.errors import ParameterError
 from discreet.privacy import Budget
-from discreet.privacy.accounting import Charge, Tally, compose, fits, total_cost
+from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.zcdp_filter import ZcdpFilter
 
 
@@ -39,7 +39,7 @@ def _exact_delta(epsilon: float, delta: float, times: int, total_epsilon: float)
     ],
 )
 def test_equal_charges_meet_optimal_composition(epsilon, delta, times, at):
-    total = total_cost([Charge(epsilon, delta)] * times, at)
+    total = Tally.of([Charge(epsilon, delta)] * times).cost(at)
     assert _exact_delta(epsilon, delta, times, total) <= at
     assert _exact_delta(epsilon, delta, times, 0.99 * total) > at
     assert total < epsilon * times
@@ -55,7 +55,7 @@ def test_different_charges_meet_dp_accounting():
         theirs = theirs.compose(
             pld.from_privacy_parameters(common.DifferentialPrivacyParameters(charge.epsilon, charge.delta))
         )
-    assert total_cost(charges, 1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=2e-3)
+    assert Tally.of(charges).cost(1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=2e-3)
 
 
 def test_an_epsilon_alone_costs_what_discrete_laplace_noise_costs():
@@ -63,17 +63,17 @@ def test_an_epsilon_alone_costs_what_discrete_laplace_noise_costs():
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     theirs = pld.from_discrete_laplace_mechanism(0.5, value_discretization_interval=0.5).self_compose(30)
-    assert total_cost([Charge(0.5)] * 30, 1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-6)
+    assert Tally.of([Charge(0.5)] * 30).cost(1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-6)
 
 
 def test_gaussian_noise_costs_what_one_gaussian_of_the_same_rho_costs():
-    gaussian = total_cost([Charge(None, rho=0.01, noise="gaussian")] * 10, 1e-6)
+    gaussian = Tally.of([Charge(None, rho=0.01, noise="gaussian")] * 10).cost(1e-6)
     # Ten Gaussians of rho 0.01 are one of rho 0.1: mu = sqrt(2 rho).
     mu = math.sqrt(0.2)
     delta = stats.norm.cdf(mu / 2 - gaussian / mu) - math.exp(gaussian) * stats.norm.cdf(-mu / 2 - gaussian / mu)
     assert delta <= 1e-6
     assert delta > 0.98e-6
-    assert gaussian < total_cost([Charge(None, rho=0.1)], 1e-6)
+    assert gaussian < Tally.of([Charge(None, rho=0.1)]).cost(1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "rho"), [(1.0, 0.02), (0.3, 0.1), (2.0, 0.005)])
@@ -87,24 +87,24 @@ def test_one_epsilon_beside_gaussian_noise_meets_the_exact_law(epsilon, rho):
     def exact(at):
         return truth * gaussian(at - epsilon) + (1.0 - truth) * gaussian(at + epsilon)
 
-    total = total_cost([Charge(epsilon), Charge(None, rho=rho, noise="gaussian")], 1e-6)
+    total = Tally.of([Charge(epsilon), Charge(None, rho=rho, noise="gaussian")]).cost(1e-6)
     assert exact(total) <= 1e-6
     assert exact(0.99 * total) > 1e-6
 
 
 def test_pure_charges_at_delta_zero_add_up():
-    assert total_cost([Charge(0.25)] * 4, 0.0) == 1.0
-    assert total_cost([Charge(0.25, 1e-9)], 0.0) == math.inf
-    assert total_cost([], 0.0) == 0.0
-    assert total_cost([Charge(None, rho=0.1)], 0.0) == math.inf
+    assert Tally.of([Charge(0.25)] * 4).cost(0.0) == 1.0
+    assert Tally.of([Charge(0.25, 1e-9)]).cost(0.0) == math.inf
+    assert Tally.of([]).cost(0.0) == 0.0
+    assert Tally.of([Charge(None, rho=0.1)]).cost(0.0) == math.inf
 
 
 def test_mixed_charges_are_bounded_by_their_parts():
     laplace, concentrated = [Charge(0.1, 1e-9)] * 20, [Charge(None, rho=0.02)] * 5
-    total = total_cost(laplace + concentrated, 1e-6)
-    parts = total_cost(laplace, 5e-7) + total_cost(concentrated, 5e-7)
+    total = Tally.of(laplace + concentrated).cost(1e-6)
+    parts = Tally.of(laplace).cost(5e-7) + Tally.of(concentrated).cost(5e-7)
     assert total <= parts * (1 + 1e-6)
-    assert total >= max(total_cost(laplace, 1e-6), total_cost(concentrated, 1e-6))
+    assert total >= max(Tally.of(laplace).cost(1e-6), Tally.of(concentrated).cost(1e-6))
 
 
 @pytest.mark.parametrize("noise", ["any", "gaussian"])
@@ -116,22 +116,22 @@ def test_delta_is_spent_once_where_epsilons_and_rhos_mix(noise):
     responses, concentrated = [Charge(0.01, 2e-7)] * 2, [Charge(None, 4e-7, rho=1e-4)]
     gaussians = [Charge(None, rho=1e-6, noise="gaussian")] if noise == "gaussian" else []
     for part in (responses, concentrated, gaussians):
-        assert total_cost(part, 6e-7) < math.inf
-    assert total_cost(responses + concentrated + gaussians, 6e-7) == math.inf
-    assert not fits([*responses, *concentrated], Budget(50.0, 6e-7))
-    both = total_cost([*responses, *concentrated], 9e-7)
-    assert max(total_cost(responses, 5e-7), total_cost(concentrated, 5e-7)) < both < math.inf
+        assert Tally.of(part).cost(6e-7) < math.inf
+    assert Tally.of(responses + concentrated + gaussians).cost(6e-7) == math.inf
+    assert not Tally.of([*responses, *concentrated]).fits(Budget(50.0, 6e-7))
+    both = Tally.of([*responses, *concentrated]).cost(9e-7)
+    assert max(Tally.of(responses).cost(5e-7), Tally.of(concentrated).cost(5e-7)) < both < math.inf
 
 
 def test_the_shared_delta_covers_what_is_lost_exactly():
     """Leaks and Gaussian noise, the exact delta: 1 - (1 - 5e-7) (1 - delta of the noise) at the epsilon claimed."""
     leaks, rho = [Charge(1e-9, 2.5e-7)] * 2, 0.05
-    claimed = total_cost([*leaks, Charge(None, rho=rho)], 6e-7)
+    claimed = Tally.of([*leaks, Charge(None, rho=rho)]).cost(6e-7)
     mu = math.sqrt(2 * rho)
     lost = stats.norm.cdf(mu / 2 - claimed / mu) - math.exp(claimed) * stats.norm.cdf(-mu / 2 - claimed / mu)
     assert 5e-7 + lost <= 6e-7
     # The whole delta for the noise would claim at most this much:
-    assert claimed > total_cost([Charge(None, rho=rho)], 6e-7)
+    assert claimed > Tally.of([Charge(None, rho=rho)]).cost(6e-7)
 
 
 def test_many_different_epsilons_are_rounded_up_a_little():
@@ -173,7 +173,7 @@ def test_different_epsilons_meet_the_exact_law():
         return float(np.sum(masses[above] * -np.expm1(total - losses[above])))
 
     for delta in (1e-2, 1e-4, 1e-6):
-        total = total_cost([Charge(epsilon) for epsilon in epsilons], delta)
+        total = Tally.of([Charge(epsilon) for epsilon in epsilons]).cost(delta)
         assert exact(total) <= delta < exact(0.995 * total)
 
 
@@ -185,33 +185,33 @@ def test_one_more_charge_costs_what_the_sum_costs():
 
 
 def test_budgets_are_neither_exceeded_nor_refused_by_rounding():
-    assert fits([Charge(0.1)] * 3, Budget(0.3))
-    assert not fits([Charge(0.1)] * 3 + [Charge(1e-6)], Budget(0.3))
+    assert Tally.of([Charge(0.1)] * 3).fits(Budget(0.3))
+    assert not Tally.of([Charge(0.1)] * 3 + [Charge(1e-6)]).fits(Budget(0.3))
     whole = Budget(1.1, 1e-7)
-    assert fits([Charge.of(whole.share(0.1)), Charge.of(whole.share(0.9))], whole)
-    assert fits([Charge(1.0, 2.5e-8)] * 4, Budget(4.0, 1e-7))
-    assert not fits([Charge(1.0, 2.6e-8)] * 4, Budget(3.9, 1e-7))
-    assert not fits([Charge(1.0, 2e-7)], Budget(4.0, 1e-7))
+    assert Tally.of([Charge.of(whole.share(0.1)), Charge.of(whole.share(0.9))]).fits(whole)
+    assert Tally.of([Charge(1.0, 2.5e-8)] * 4).fits(Budget(4.0, 1e-7))
+    assert not Tally.of([Charge(1.0, 2.6e-8)] * 4).fits(Budget(3.9, 1e-7))
+    assert not Tally.of([Charge(1.0, 2e-7)]).fits(Budget(4.0, 1e-7))
 
 
 def test_many_small_charges_fit_where_their_sum_does_not():
-    assert fits([Charge(0.05, 1e-10)] * 200, Budget(5.0, 1e-6))
-    assert not fits([Charge(0.05, 1e-10)] * 200, Budget(5.0, 1e-6), adaptive=True)
-    assert not fits([Charge(0.05, 1e-10)] * 200, Budget(2.0, 1e-6))
+    assert Tally.of([Charge(0.05, 1e-10)] * 200).fits(Budget(5.0, 1e-6))
+    assert not Tally.of([Charge(0.05, 1e-10)] * 200).fits(Budget(5.0, 1e-6), adaptive=True)
+    assert not Tally.of([Charge(0.05, 1e-10)] * 200).fits(Budget(2.0, 1e-6))
 
 
 def test_zcdp_budgets_add_rho():
     budget = Budget.zcdp(0.5)
-    assert fits([Charge(None, rho=0.2), Charge(math.sqrt(0.599))], budget)
-    assert not fits([Charge(None, rho=0.2), Charge(math.sqrt(0.61))], budget)
-    assert not fits([Charge(0.1, 1e-9)], budget)
-    assert fits([Charge(None, rho=0.1)] * 5, budget, adaptive=True)
+    assert Tally.of([Charge(None, rho=0.2), Charge(math.sqrt(0.599))]).fits(budget)
+    assert not Tally.of([Charge(None, rho=0.2), Charge(math.sqrt(0.61))]).fits(budget)
+    assert not Tally.of([Charge(0.1, 1e-9)]).fits(budget)
+    assert Tally.of([Charge(None, rho=0.1)] * 5).fits(budget, adaptive=True)
 
 
 def test_adaptive_parameters_use_sums_only():
-    assert total_cost([Charge(0.1)] * 100, 1e-6, adaptive=True) == pytest.approx(10.0)
+    assert Tally.of([Charge(0.1)] * 100).cost(1e-6, adaptive=True) == pytest.approx(10.0)
     with pytest.raises(ParameterError, match="zCDP budget"):
-        total_cost([Charge(None, rho=0.1)], 1e-6, adaptive=True)
+        Tally.of([Charge(None, rho=0.1)]).cost(1e-6, adaptive=True)
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,9 @@ def test_how_many_releases_a_grant_pays(epsilon, tight, basic, rhos):
     grant, once = Budget(4.0, 1e-5), Charge(epsilon)
     totals = ZcdpFilter.of(grant)
     for more in (0, 1):
-        assert fits([once] * (tight + more), grant) == (not more)
-        assert fits([once] * (basic + more), grant, adaptive=True) == (not more)
+        assert Tally.of([once] * (tight + more)).fits(grant) == (not more)
+        assert Tally.of([once] * (basic + more)).fits(grant, adaptive=True) == (not more)
         assert totals.pays(Tally.of([totals.cost(once)] * (rhos + more))) == (not more)
-
-
-def test_compose_is_a_charge():
-    assert compose([Charge(0.5)] * 2, 0.0) == Charge(1.0)
-    with pytest.raises(ParameterError, match="larger delta"):
-        compose([Charge(0.5, 1e-6)] * 2, 1e-7)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +246,7 @@ def test_bad_charges_are_refused(bad):
 
 def test_sums_import_nothing_heavy():
     code = (
-        "import sys; from discreet.privacy import Budget; from discreet.privacy.accounting import Charge, fits;"
-        "assert fits([Charge(0.1)], Budget(1.0)); assert not {'scipy', 'dp_accounting'} & set(sys.modules)"
+        "import sys; from discreet.privacy import Budget; from discreet.privacy.accounting import Charge, Tally;"
+        "assert Tally.of([Charge(0.1)]).fits(Budget(1.0)); assert not {'scipy', 'dp_accounting'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

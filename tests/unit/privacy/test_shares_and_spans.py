@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.privacy.accounting import Charge, Tally, compose, fits
+from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.calibration.tick_noise import TickNoise, difference_reach
 from discreet.privacy.shuffle import shuffled, shuffled_closed_form, shuffled_delta
 from discreet.privacy.spans import ALWAYS, Calendar, Period
@@ -83,13 +83,12 @@ def test_a_charge_of_nothing_changes_no_tally():
 def test_charges_fit_up_to_the_budget_and_not_beyond():
     half = [Charge(0.5, 5e-7), Charge(0.5, 5e-7)]
     for adaptive in (False, True):
-        assert fits(half, dc.Budget(1.0, 1e-6), adaptive=adaptive)
-        assert not fits([*half, Charge(1e-3)], dc.Budget(1.0, 1e-6), adaptive=True)
-        assert not fits([*half, Charge(0.0, 1e-7)], dc.Budget(1.0, 1e-6), adaptive=adaptive)
+        assert Tally.of(half).fits(dc.Budget(1.0, 1e-6), adaptive=adaptive)
+        assert not Tally.of([*half, Charge(1e-3)]).fits(dc.Budget(1.0, 1e-6), adaptive=True)
+        assert not Tally.of([*half, Charge(0.0, 1e-7)]).fits(dc.Budget(1.0, 1e-6), adaptive=adaptive)
     gaussian = [Charge(None, rho=0.25, noise="gaussian")] * 2
-    assert fits(gaussian, dc.Budget.zcdp(0.5))
-    assert not fits([*gaussian, Charge(None, rho=1e-6, noise="gaussian")], dc.Budget.zcdp(0.5))
-    assert compose([Charge(0.25)], 0.0).epsilon == 0.25
+    assert Tally.of(gaussian).fits(dc.Budget.zcdp(0.5))
+    assert not Tally.of([*gaussian, Charge(None, rho=1e-6, noise="gaussian")]).fits(dc.Budget.zcdp(0.5))
 
 
 # ---- spans of the calendar ------------------------------------------------------------------------------------------

@@ -16,70 +16,43 @@ Both expressions fall as F grows, so a lower bound of F keeps delta from being u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_sigma,
     discrete_gaussian_tail,
-    log_ndtr,
     unit_change_delta,
 )
 from discreet.privacy.calibration.tails import smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number
 
-Array = npt.NDArray[np.float64]
-Change = Callable[[Array, float, Array], Array]  # delta_j(x), of x, sigma and j
-
 _LARGEST_CHANGES = 10_000_000
 _BLOCK = 1 << 17
 
 
-def _continuous_change(x: Array, sigma: float, changes: Array) -> Array:
-    """Phi(sqrt(j)/2s - x s/sqrt(j)) - e^x Phi(-sqrt(j)/2s - x s/sqrt(j)), for every real x."""
-    mu = np.sqrt(changes) / sigma
-    first = log_ndtr(mu / 2.0 - x / mu)
-    second = x + log_ndtr(-mu / 2.0 - x / mu)
-    with np.errstate(under="ignore"):
-        return np.asarray(np.exp(first) * (1e-11 - np.expm1(np.minimum(0.0, second - first))))
-
-
-def _largest(change: Change, epsilon: float, sigma: float, log_hidden: float, L: int) -> float:
+def _largest(epsilon: float, sigma: float, log_hidden: float, L: int) -> float:
     """The larger of the two directions over all numbers j = 0, ..., L of common keys."""
     largest = -math.expm1(L * log_hidden)
     for start in range(1, L + 1, _BLOCK):
         j = np.arange(start, min(start + _BLOCK, L + 1), dtype=np.float64)
         log_all_hidden = (L - j) * log_hidden
         with np.errstate(under="ignore"):
-            kept = np.exp(log_all_hidden) * change(epsilon - log_all_hidden, sigma, j)
+            kept = np.exp(log_all_hidden) * unit_change_delta(epsilon - log_all_hidden, sigma, j)
         forward = -np.expm1(log_all_hidden) + kept
-        backward = change(epsilon + log_all_hidden, sigma, j)
+        backward = unit_change_delta(epsilon + log_all_hidden, sigma, j)
         largest = max(largest, float(forward.max()), float(backward.max()))
     return min(1.0, largest)
 
 
-def gshm_delta(epsilon: float, sigma: float, tau: float, changes: int) -> float:
-    """Theorem 23: delta for continuous Gaussian noise, `changes` = L, and keys kept at count + noise >= 1 + tau."""
-    epsilon, sigma, tau = (
-        positive_number("epsilon", epsilon),
-        positive_number("sigma", sigma),
-        positive_number("tau", tau),
-    )
-    L = whole_number("changes", changes)
-    log_hidden = float(log_ndtr(tau / sigma))
-    return _largest(_continuous_change, epsilon, sigma, log_hidden, L)
-
-
 def discrete_gshm_delta(epsilon: float, sigma: float, t: int, changes: int) -> float:
-    """The same for discrete Gaussian noise, with keys kept at count + noise >= 1 + t. Never understated."""
+    """Theorem 23 on integers: delta for `changes` = L, and keys kept at count + noise >= 1 + t. Never understated."""
     epsilon, sigma, t = positive_number("epsilon", epsilon), positive_number("sigma", sigma), whole_number("t", t)
     L = whole_number("changes", changes)
     log_hidden = math.log1p(-discrete_gaussian_tail(sigma, t))
-    return _largest(unit_change_delta, epsilon, sigma, log_hidden, L)
+    return _largest(epsilon, sigma, log_hidden, L)
 
 
 @lru_cache(maxsize=256, typed=True)
