@@ -52,6 +52,12 @@ void bind_pairs(nb::module_& m) {
            "Add rows; those with a negative number are left out.")
       .def("group", [](Pairs& self) { without_gil([&] { self.group(); }); }, "Group the rows; none can be added then.")
       .def(
+          "keep_each_once", [](Pairs& self) { return without_gil([&] { return self.keep_each_once(); }); },
+          "Sort the rows that were added, and keep each pair once: how many there are. More rows can be added.")
+      .def(
+          "take_pairs", [](Pairs& self) { return as_bytes(without_gil([&] { return self.take_pairs(); })); },
+          "Each pair once, in ascending order: a person << 32 | an item (int64). None is left.")
+      .def(
           "discovery",
           [](const Pairs& self, uint64_t most_items, In<uint64_t> keys) {
             if (keys.size() < self.items()) throw ParameterError("every item needs a key");

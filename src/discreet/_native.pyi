@@ -462,6 +462,16 @@ class Pairs:
     def group(self) -> None:
         """Group the rows; none can be added then."""
 
+    def keep_each_once(self) -> int:
+        """
+        Sort the rows that were added, and keep each pair once: how many there are. More rows can be added.
+        """
+
+    def take_pairs(self) -> bytes:
+        """
+        Each pair once, in ascending order: a person << 32 | an item (int64). None is left.
+        """
+
     def discovery(self, most_items: int, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
         """For every item the sum of its people's weights (int64)."""
 

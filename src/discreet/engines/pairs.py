@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet import _native
 from discreet.engines.different import Prints
-from discreet.engines.numbers import Numbers, numbered
+from discreet.engines.numbers import NumberedRows, Numbers, numbered
+from discreet.events.ahead import available_cores
 from discreet.events.assembly import Rows
 from discreet.events.values import joined_keys
-from discreet.summaries.people import each_once
+from discreet.summaries.people import LENGTH
 
 Integers = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 20  # rows, or as many as there are pairs, that are looked through together
@@ -56,15 +59,8 @@ class Pairs(OwnedItems):
         columns = found.owned()
         people = Numbers("people", tagged="user" in found.tagged)
         self._items = Numbers("items", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
-        different = each_once if by_person else _in_order
-        pairs, parts, waiting = np.zeros(0, np.int64), list[Integers](), 0
-        for rows in numbered(columns, people, self._items, None):
-            some = rows.users.astype(np.int64) << 32 | rows.items  # numbers are below 2^31
-            parts.append(some[(rows.users >= 0) & (rows.items >= 0)])
-            waiting += len(some)
-            if waiting > max(len(pairs), _AT_ONCE):
-                pairs, parts, waiting = different(np.concatenate([pairs, *parts])), [], 0
-        pairs = different(np.concatenate([pairs, *parts]))
+        rows = numbered(columns, people, self._items, None)
+        pairs = _by_person(rows) if by_person else _in_order(rows)
         self.people, self.items = pairs >> 32, pairs & 0xFFFFFFFF
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,7 +107,29 @@ class JoinedPairs(OwnedItems):
         return self._keys
 
 
-def _in_order(pairs: Integers) -> Integers:
-    """Each once, in the order in which they first come."""
+def _by_person(rows: Iterator[NumberedRows]) -> Integers:
+    """Each pair once, in ascending order. They are sorted by their digits, in time that is linear in the rows."""
+    pairs, different = _native.Pairs(_native.Pairs.Entry.present, LENGTH, 1, available_cores()), 0
+    for some in rows:
+        pairs.add(np.asarray(some.users), np.asarray(some.items))
+        if pairs.rows > max(different, _AT_ONCE):
+            different = pairs.keep_each_once()
+    return np.frombuffer(pairs.take_pairs(), np.int64)
+
+
+def _in_order(rows: Iterator[NumberedRows]) -> Integers:
+    """Each pair once, in the order in which they first come."""
+    pairs, parts, waiting = np.zeros(0, np.int64), list[Integers](), 0
+    for users, items, _ in rows:
+        owners, places = np.asarray(users), np.asarray(items)
+        some = owners.astype(np.int64) << 32 | places  # numbers are below 2^31
+        parts.append(some[(owners >= 0) & (places >= 0)])
+        waiting += len(some)
+        if waiting > max(len(pairs), _AT_ONCE):
+            pairs, parts, waiting = _first_of_each(np.concatenate([pairs, *parts])), [], 0
+    return _first_of_each(np.concatenate([pairs, *parts]))
+
+
+def _first_of_each(pairs: Integers) -> Integers:
     _, first = np.unique(pairs, return_index=True)
     return pairs[np.sort(first)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import _native
+from discreet.errors import ParameterError
 
 LENGTH, MOST, MOST_ITEMS = 2**24, 5, 64
 Entry = _native.Pairs.Entry
@@ -83,6 +84,41 @@ def test_no_rows(threads):
     pairs.group()
     assert pairs.rows == 0
     assert pairs.discovery(256, np.zeros(0, np.uint64)) == b""
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("at_once", [20_000, 70_000, 150_000])
+@pytest.mark.parametrize("shape", ["many people", "one person has most", "one person", "a row each"])
+def test_pairs_each_once(shape, at_once, threads):
+    """What is kept while more rows come, beside a set of all pairs."""
+    users, items, _ = rows(shape)
+    pairs = _native.Pairs(Entry.present, LENGTH, 1, threads)
+    for start in range(0, len(users), at_once):
+        part = slice(start, start + at_once)
+        pairs.add(users[part], items[part])
+        so_far = users[: part.stop].astype(np.int64) << 32 | items[: part.stop]
+        assert pairs.keep_each_once() == len(np.unique(so_far[so_far >= 0]))
+    expected = np.unique(so_far[so_far >= 0])
+    assert np.array_equal(np.frombuffer(pairs.take_pairs(), np.int64), expected)
+    assert pairs.keep_each_once() == pairs.rows == 0
+    with pytest.raises(ParameterError, match="entries would be lost"):
+        _native.Pairs(Entry.times, LENGTH, MOST, threads).keep_each_once()
+
+
+def test_pairs_by_person_and_in_order_are_the_same():
+    """Blocks of rows are put together: more of them than are looked through at once."""
+    import pyarrow as pa
+
+    from discreet.engines import pairs as engine
+    from discreet.events.tables import events_of
+
+    random = np.random.default_rng(6)
+    count = 2 * engine._AT_ONCE + 5000
+    table = pa.table({"who": random.integers(0, 500, count), "item": np.minimum(random.zipf(1.3, count), 900)})
+    found = [engine.Pairs(events_of(table).rows("item", user="who"), by_person=way) for way in (True, False)]
+    one, other = ({*zip(each.people.tolist(), each.items.tolist(), strict=True)} for each in found)
+    assert one == other
+    assert [len(each.people) for each in found] == [len(one)] * 2
 
 
 @pytest.mark.parametrize("printed", [False, True])

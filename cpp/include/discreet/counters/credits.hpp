@@ -38,22 +38,29 @@ class Credits {
     for (size_t i = 0; i < n; ++i) {
       values_[i] = static_cast<int32_t>(pairs[i]);
       ++begins_[static_cast<size_t>(pairs[i] >> 32) + 1];
+    }
+    for (size_t i = 0; i < n; ++i) {
+      ask_ahead(i, owned_begins_);
       ++owned_begins_[static_cast<size_t>(values_[i]) + 1];
     }
     for (size_t p = 0; p < many; ++p) begins_[p + 1] += begins_[p];
     for (size_t v = 0; v < different_; ++v) owned_begins_[v + 1] += owned_begins_[v];
     owners_.resize(n);
     std::vector<uint32_t> next(owned_begins_.begin(), owned_begins_.end());
-    only_.assign(different_, 0);
     for (size_t p = 0; p < many; ++p)
       for (uint32_t i = begins_[p]; i < begins_[p + 1]; ++i) {
+        ask_ahead(i, next);
         owners_[next[static_cast<size_t>(values_[i])]++] = static_cast<int32_t>(p);
-        only_[static_cast<size_t>(values_[i])] ^= static_cast<int32_t>(p);
       }
     open_.resize(many);
     for (size_t p = 0; p < many; ++p) open_[p] = begins_[p + 1] - begins_[p];
-    there_.assign(different_, 1);
-    for (size_t v = 0; v < different_; ++v) there_[v] = owned_begins_[v] != owned_begins_[v + 1];
+    there_.resize(different_);
+    owned_.resize(different_);
+    for (size_t v = 0; v < different_; ++v) {
+      for (uint32_t j = owned_begins_[v]; j < owned_begins_[v + 1]; ++j) owned_[v].only ^= owners_[j];
+      owned_[v].owners = owned_begins_[v + 1] - owned_begins_[v];
+      there_[v] = owned_[v].owners > 0;
+    }
   }
 
   // To be asked for numbers in ascending order: anyone who has room for all of their values has it for larger numbers.
@@ -78,6 +85,7 @@ class Credits {
       waiting.pop_back();
       if (open[p] == 0) continue;
       for (uint32_t i = begins_[p]; i < begins_[p + 1]; ++i) {
+        ask_ahead(i, there);
         const auto v = static_cast<size_t>(values_[i]);
         if (!there[v]) continue;
         there[v] = 0;
@@ -92,22 +100,35 @@ class Credits {
     return taken;
   }
 
+  // Of a value: its owners who are not out, combined by xor (of one owner it is this one), and how many they are.
+  struct Owned {
+    int32_t only = 0;
+    uint32_t owners = 0;
+  };
+
   // Who has what of the values that are there, while they are credited. A person is out when `open`, how many of their
   // values are there, is 0.
   struct State {
-    std::vector<uint32_t> open, room, owners;
+    std::vector<uint32_t> open, room;
+    std::vector<Owned> owned;
     std::vector<uint8_t> there;
-    std::vector<int32_t> only, alone;  // values that one person has who is not out
+    std::vector<int32_t> alone;  // values that one person has who is not out
   };
+
+  // Values lie all over memory: what a later pair will touch is asked for while those before are looked at.
+  template <class T>
+  void ask_ahead(size_t pair, const std::vector<T>& of_values) const {
+    constexpr size_t kAhead = 16;
+    if (pair + kAhead < values_.size())
+      __builtin_prefetch(of_values.data() + static_cast<size_t>(values_[pair + kAhead]));
+  }
 
   // All that can be decided for this number.
   Left decide(uint32_t most) const {
     Left left;
-    State state{open_, std::vector<uint32_t>(open_.size(), most), std::vector<uint32_t>(different_), there_, only_, {}};
-    for (size_t v = 0; v < different_; ++v) {
-      state.owners[v] = owned_begins_[v + 1] - owned_begins_[v];  // of a value that is there nobody is out yet
-      if (state.there[v] && state.owners[v] == 1) state.alone.push_back(static_cast<int32_t>(v));
-    }
+    State state{open_, std::vector<uint32_t>(open_.size(), most), owned_, there_, {}};
+    for (size_t v = 0; v < different_; ++v)  // of a value that is there nobody is out yet
+      if (state.there[v] && state.owned[v].owners == 1) state.alone.push_back(static_cast<int32_t>(v));
     left.credited = credited_ + take_alone(state);
     for (size_t p = 0; p < open_.size(); ++p)
       for (uint32_t i = begins_[p]; state.open[p] > 0 && i < begins_[p + 1]; ++i)
@@ -136,8 +157,8 @@ class Credits {
     while (!state.alone.empty()) {
       const auto v = static_cast<size_t>(state.alone.back());
       state.alone.pop_back();
-      if (!state.there[v] || state.owners[v] != 1) continue;
-      const auto p = static_cast<size_t>(state.only[v]);
+      if (!state.there[v] || state.owned[v].owners != 1) continue;
+      const auto p = static_cast<size_t>(state.owned[v].only);
       state.there[v] = 0;
       ++taken;
       --state.open[p];
@@ -149,12 +170,15 @@ class Credits {
   // A person without room is out.
   void leave(State& state, size_t p) const {
     for (uint32_t i = begins_[p]; state.open[p] > 0 && i < begins_[p + 1]; ++i) {
+      ask_ahead(i, state.there);
+      ask_ahead(i, state.owned);
       const auto w = static_cast<size_t>(values_[i]);
       if (!state.there[w]) continue;
-      state.only[w] ^= static_cast<int32_t>(p);
-      --state.owners[w];
-      if (state.owners[w] == 1) state.alone.push_back(values_[i]);
-      if (state.owners[w] == 0) state.there[w] = 0;
+      Owned& owned = state.owned[w];
+      owned.only ^= static_cast<int32_t>(p);
+      --owned.owners;
+      if (owned.owners == 1) state.alone.push_back(values_[i]);
+      if (owned.owners == 0) state.there[w] = 0;
     }
     state.open[p] = 0;
   }
@@ -193,7 +217,7 @@ class Credits {
   size_t different_ = 0;                         // values
   std::vector<uint32_t> begins_, owned_begins_;  // where the values of a person begin, and the owners of a value
   std::vector<int32_t> values_, owners_;
-  std::vector<int32_t> only_;                    // the owners of a value, combined by xor: of one owner it is this one
+  std::vector<Owned> owned_;                     // while nobody is out
   std::vector<uint32_t> open_;                   // how many values of a person are there
   std::vector<uint8_t> there_;                   // values that nobody has taken in full
   uint64_t credited_ = 0;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "discreet/errors.hpp"
 #include "discreet/hash.hpp"
 #include "discreet/in_threads.hpp"
 
@@ -78,6 +79,39 @@ class Pairs {
         }
       }
     });
+  }
+
+  // Sorts the rows that were added since the last time, and keeps each pair once: how many there are. More rows may be
+  // added. Entries are `present`.
+  size_t keep_each_once() {
+    if (entry_ != Entry::present) throw ParameterError("entries would be lost");
+    group();
+    std::vector<uint64_t> both(once_.size() + rows_);
+    const uint64_t *kept = once_.data(), *const end = kept + once_.size();
+    uint64_t* to = both.data();
+    for (const Part& part : parts_) {
+      const uint64_t *pair = pairs_.get() + part.begin, *const last = pairs_.get() + part.end;
+      while (kept < end && pair < last) {  // which is the smaller cannot be foreseen: no branch depends on it
+        const uint64_t a = *kept, b = *pair;
+        *to++ = std::min(a, b);
+        kept += a <= b;
+        pair += b <= a;
+      }
+      to = std::copy(pair, last, to);
+    }
+    to = std::copy(kept, end, to);
+    both.resize(static_cast<size_t>(to - both.data()));
+    once_ = std::move(both);
+    pairs_.reset();
+    parts_.clear();
+    rows_ = 0;
+    return once_.size();
+  }
+
+  // The pairs that are kept, in ascending order: a person's number in the upper 32 bits, an item's in the lower ones.
+  std::vector<uint64_t> take_pairs() {
+    keep_each_once();
+    return std::move(once_);
   }
 
   // The sum over people of what each gives its items: trunc(length/sqrt(d)) for d of them. Of more than `most_items`
@@ -372,6 +406,7 @@ class Pairs {
   int rest_of_users_ = 0;      // bits of persons that are not the same in a part
   std::vector<Block> blocks_;  // as added
   std::vector<Part> parts_;
+  std::vector<uint64_t> once_;  // pairs that were grouped and are kept, in ascending order
   std::unique_ptr<uint64_t[]> pairs_;  // grouped: user << 32 | item
   std::unique_ptr<int64_t[]> sums_;
 };
