@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -151,10 +151,6 @@ class Factor(abc.ABC):
         """The law of the noises of all ticks."""
         raise NotImplementedError
 
-    def describe(self) -> dict[str, Any]:
-        """What makes the same factor again."""
-        return {"name": self.name, "horizon": self.horizon}
-
 
 @dataclass(frozen=True)
 class CorrelatedNoise:
@@ -255,9 +251,6 @@ class Tree(Factor):
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
         return TickNoise("tree", self.horizon, math.nextafter(sigma, math.inf), base=self.base)
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "base": self.base}
 
 
 class EachTick(Factor):

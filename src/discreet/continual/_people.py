@@ -37,11 +37,7 @@ class Again(NamedTuple):
 
 
 class PeopleSeen:
-    """Which items count of whom. NOT private: it holds the ids of all people.
-
-    Args:
-        most: How many items of a person count.
-    """
+    """Which items count of whom, the first `most` of a person. NOT private: it holds the ids of all people."""
 
     def __init__(self, most: int) -> None:
         self.most = most

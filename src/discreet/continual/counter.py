@@ -51,9 +51,8 @@ class Counter(Continual):
         base: The base of the tree; by default the best by equation (3) of [CO].
         size: The number of counters; None for one, whose steps take and return an int.
         max_items_per_event: How many of the counters one event may count for.
-        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
-        state. ledger: Who pays: the whole horizon at once, before the first tick.
-        charge_id: A name for the charge.
+        remember: Keep what this many ticks published, for `increase(since=tick)`: public, and saved with the state.
+        ledger: Who pays: the whole horizon at once, before the first tick; `charge_id` names the charge.
         source: For tests and audits. A seeded source makes the releases not private.
     """
 

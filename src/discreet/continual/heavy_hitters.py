@@ -216,8 +216,7 @@ class HeavyHitters(ListedOverTime):
             noise at the worst tick.
         every: Of "discover": the ticks after which items are looked for. The rarer, the fewer events an item needs. By
             default a 64th of the horizon, and sooner at first: after 1, 2, 4, ... ticks, which costs nothing.
-        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
-        state. ledger, charge_id, source: As for `Counter`.
+        remember, ledger, charge_id, source: As for `Counter`.
     """
 
     family: ClassVar[int] = 141

@@ -125,8 +125,7 @@ class Histogram(ListedOverTime):
         unit: dc.Event(), or dc.User(m) to protect people; steps then say whose the rows are.
         window, max_visits: Count the people who had an item in the last `window` ticks, as for `DistinctCount`; visits
             are of a person and an item.
-        remember: Keep what this many ticks published, for `increase(since=tick)`: it is public, and saved with the
-        state. ledger, charge_id, source: As for `Counter`.
+        remember, ledger, charge_id, source: As for `Counter`.
     """
 
     family: ClassVar[int] = 142

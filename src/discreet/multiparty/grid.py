@@ -259,11 +259,6 @@ class GridAggregator(LevelAggregator):
         The sum of the estimates of at most 2 (d - 1) intervals a level and dimension, multiplied over the dimensions,
         or all items minus those of the rest if these are fewer: unbiased. It may be negative. The interval is as of
         one dimension: variances are added up across combinations, and `sum_variance` is that within one.
-
-        Args:
-            low: The first corner, a value for each dimension.
-            high: The last one.
-            confidence: Of the interval.
         """
         grid = self.protocol.universe
         first, last = ([int(side[at]) for side in split(grid.words([low, high]), grid.sizes)] for at in (0, 1))

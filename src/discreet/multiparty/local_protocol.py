@@ -91,9 +91,8 @@ class LocalProtocol(Protocol):
     """Every item is a report of its own; a party with one item is a user of local differential privacy.
 
     Args:
-        shuffled: Reports are shown without their senders, in batches of at least this many, and have random numbers;
-        None
-            for rounds in which anyone may know who sent what. What that is worth says `shuffled_budget`.
+        shuffled: Reports are shown without their senders, in batches of at least this many, and have random numbers:
+            `shuffled_budget` says what that is worth. None where anyone may know who sent what.
     """
 
     shuffled: int | None = field(default=None, kw_only=True)

@@ -50,14 +50,9 @@ def next_message(
     message is handed out, so that noise is not drawn twice. All is told in one message, so that the state never holds
     one that was not handed on.
 
-    Args:
-        stream: What all parties know.
-        number: The party.
-        state: Its file, made or continued. NOT private.
-        read: Reads the items of the next steps; called when the state is locked.
-        until: Nothing arrives from the last item to this step.
-        ledger: The account that pays, once for all that the party will ever send.
-        undisturbed: Holds off interrupts from the charge on.
+    `read` gives the items of the next steps when the state, which is NOT private, is locked; nothing arrives from the
+    last of them to step `until`. The ledger pays once for all that the party will ever send, and `undisturbed` holds
+    off interrupts from the charge on.
     """
     with locked(state) as kept:
         items = read()

@@ -64,11 +64,8 @@ def select_block(
 ) -> tuple[int, int]:
     """(block, place in it) of one item of all blocks, with probability proportional to exp(-exponent(block, place)).
 
-    Args:
-        source: Where the random words come from.
-        lower: For each block a number from 0 on that no exponent of its items is below. The closer, the faster.
-        sizes: How many items each block has; fewer than 2^63 in all.
-        exponent: The exact one of an item.
+    `lower` has for each block a number from 0 on that no exponent of its items is below: the closer, the faster. All
+    `sizes` together are below 2^63.
     """
     classes = np.floor(np.minimum(lower * (_CLASSES * (1 - 2.0**-48)), _LIGHT * _CLASSES)).astype(np.int64)
     order = np.argsort(classes, kind="stable")

@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.tails import smallest
 
 _SHARES = [Fraction(1, 2 << j) for j in range(10)]
 
@@ -101,13 +102,4 @@ def smallest_sample(enough: Callable[[int], bool], most: int) -> int:
         raise ParameterError(
             f"this accuracy cannot be reached with a sample of {most} elements; allow a larger alpha, beta or epsilon"
         )
-    low, high = 1, 1
-    while not enough(high):
-        low, high = high + 1, min(2 * high, most)
-    while low < high:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return min(smallest(enough, 1), most)

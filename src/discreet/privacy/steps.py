@@ -68,11 +68,7 @@ class Steps:
         """Refuse a state that is not at the end of what was published under its charge.
 
         A step that was drawn and saved, but not stored because its process died, is stored now: nobody saw it.
-
-        Args:
-            account: The ledger's account that pays.
-            tick: The state's latest tick, for the error.
-            payload: The release of the latest step.
+        `payload` is its release; errors speak of `tick`, the state's latest one.
         """
         last = account.last_step(self.charge_id)
         if last is None:  # else the tokens tell

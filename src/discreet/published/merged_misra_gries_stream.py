@@ -128,21 +128,14 @@ class MergedMisraGriesStream(BlockStream):
     """A stream of which the counters of Misra-Gries sketches are told, those above a cut: items need not be listed.
 
     Unit: the item of one party at one step is replaced by another, or by nothing. Guarantee: pure epsilon for all that
-        a party ever sends.
-    Noise: discrete Laplace of scale (k + 1) levels/epsilon on every item, k the counters of a block; of scale
-        2 levels/epsilon if there are as many as steps in the block, or as items in the universe.
+        a party ever sends; the noise is in the module's docstring.
     Estimate: the sum of what was sent of the blocks that cover the time. Biased: of every party and block up to
         steps/(k + 1) and the cut are left out.
     Chan, Li, Shi, Xu (2012), with which [MDP] section 5 compares streams (PDCH).
 
     Args:
-        round_id: Names the stream.
-        budget: A pure epsilon for all that a party ever sends.
+        round_id, budget, epoch_steps, horizon, window: As for a `Stream`.
         universe: A bounded one: a size, a range or a list.
-        epoch_steps: b, the steps of an epoch.
-        horizon: The last step of the stream; for counts since the beginning.
-        window: w, for counts of the last w steps. With neither a window nor a horizon counts are since the beginning,
-            and the stream is as long as it will be.
         capacity: Counters of an epoch's sketch, 2^l times as many of a block of level l; no more than steps of the
             block, or items of the universe. With `epoch_steps` or more of them counters are exact, and there is least
             noise, for more memory of a party.

@@ -39,8 +39,7 @@ class OracleHeavyHitters(RestsOnLength):
     Noise: once, on every cell, of which an event changes c by h: discrete Laplace of scale m c h/epsilon, or discrete
         Gaussian for an l2-sensitivity of m h sqrt(c).
     Threshold: estimates lie between f - b and f + a except with a part of delta over the seed, so an item that is not
-    among
-        the k~ tracked has f <= (n + k~ (a + b))/(k~ + 1), hence an estimate of at most u, which is that plus a.
+        among the k~ tracked has f <= (n + k~ (a + b))/(k~ + 1), hence an estimate of at most u, which is that plus a.
         Published iff the noisy estimate is at least u + gain (t - 1) + 1, with no noise of a cell reaching t except for
         another part of delta, and greater than n/k.
     Length: n is a public number, or "noisy": `length_share` of epsilon is spent on n + Z. Then the cut is the published

@@ -139,9 +139,8 @@ class Scaling:
         sizes: The noise of each of these numbers.
         in_steps: Whether `lost` is in steps of each count's noise, as of rows and values, of which one person may have
             more where the weight is small; else in people.
-        covered: Of rows and values: a person who has no more of them in all is part of the true number in full.
-        Anyone who
-            has more is scaled down to it, in what intervals are about. None: everybody is, whatever they have.
+        covered: Of rows and values: a person who has no more of them in all is part of the true number in full;
+            intervals are about people scaled down to it. None: everybody is, whatever they have.
     """
 
     ratios: tuple[float, ...]
@@ -255,12 +254,9 @@ class Stretches:
 @lru_cache(maxsize=1024)  # ticks after another ask for the same
 def _sum_bound(scales: tuple[Fraction, ...], draws: int, beta: float) -> float:
     """What none of `draws` sums of independent discrete Gaussians exceeds, except with probability beta."""
-    from discreet.privacy.calibration.gaussian import gaussian_reach, sum_of_two
+    from discreet.privacy.calibration.gaussian import gaussian_reach, sum_of_several
 
-    sigma, kappa = float(scales[0]), 1.0
-    for scale in scales[1:]:
-        sigma, more = sum_of_two(sigma, float(scale))
-        kappa *= more
+    sigma, kappa = sum_of_several(list(map(float, scales)))
     if kappa == math.inf:  # noises too small for one law
         each = chance_of_each(beta / len(scales), draws)
         return sum(gaussian_reach(float(scale), each) for scale in scales)

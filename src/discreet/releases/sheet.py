@@ -110,15 +110,7 @@ def sign_off_sheet(
     """What somebody must know who signs off a release, on one sheet; `told` is the release as JSON has it.
 
     What nobody can know from the release is left open, to be filled in by hand: lines, and boxes for what only a person
-    can confirm.
-
-    Args:
-        told: A release, an estimate or quantiles as `to_json` writes them.
-        data: The name of the data.
-        period: What time they are from.
-        account: The account that paid.
-        charge_id: Under which charge.
-        spent_by_all: What all releases of this account have spent, in words.
+    can confirm. `spent_by_all` is what all releases of the account have spent, in words.
     """
     guarantee = told["guarantee"]
     unit = guarantee["unit"]

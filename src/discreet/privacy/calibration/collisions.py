@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import ParameterError
+from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.rounding import SAFETY
 
 
@@ -84,14 +85,7 @@ class Collisions:
         """The smallest whole bound whose failure is at most the one given; infinite if none is."""
         if failure < self.slack:
             return math.inf
-        low, high = 0, self.length
-        while low < high:
-            middle = (low + high) // 2
-            if self.failure(middle) <= failure:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return smallest(lambda bound: self.failure(bound) <= failure)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""

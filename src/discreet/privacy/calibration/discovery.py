@@ -36,6 +36,7 @@ from discreet.privacy.calibration.gaussian import (
     discrete_gaussian_tails,
     sum_of_two,
 )
+from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of delta for the cut; the best is taken
@@ -79,10 +80,4 @@ def _with_share(epsilon: float, delta: float, sketches: int, share: float) -> tu
     most = delta * share * (1.0 - 1e-6) / (1.0 + math.exp(epsilon)) / sketches
     if most == 0.0:
         raise ParameterError("delta is too small for epsilon")
-    low, high = 0, 1  # s(low) may be too much; s(high) is not
-    while _shown(sigma, high) > most:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _shown(sigma, middle) <= most else (middle, high)
-    return sigma, high
+    return sigma, smallest(lambda t: _shown(sigma, t) <= most, 1)

@@ -15,7 +15,7 @@ delta_j(x) <= kappa_j (...) with that law in its place; kappa_j - 1 is below 1e-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -197,6 +197,15 @@ def sum_of_two(sigma: float, other: float) -> tuple[float, float]:
     first = math.exp(-2.0 * (math.pi * sigma * other / s) ** 2)
     e = 2.0 * first / (1.0 - first)
     return s, (1.0 + e) / (1.0 - e) * (1.0 + SAFETY) if e < 1.0 else math.inf
+
+
+def sum_of_several(sigmas: Sequence[float]) -> tuple[float, float]:
+    """The same of one discrete Gaussian or more."""
+    sigma, kappa = sigmas[0], 1.0
+    for other in sigmas[1:]:
+        sigma, more = sum_of_two(sigma, other)
+        kappa *= more
+    return sigma, kappa
 
 
 def _log_kappa(sigma: float, changes: Array) -> Array:

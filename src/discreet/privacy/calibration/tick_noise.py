@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration.gaussian import gaussian_reach, ndtri, sum_of_two
+from discreet.privacy.calibration.gaussian import gaussian_reach, ndtri, sum_of_several
 from discreet.privacy.checks import probability as checked_probability
 
 Floats = npt.NDArray[np.float64]
@@ -138,7 +138,7 @@ def _reach(changes: tuple[Change, ...], probability: float) -> int:
         if is_tree
         for _ in range(int(noise.difference(s, t)))
     ]
-    wide, kappa = _sum_of(widths) if widths else (0.0, 1.0)
+    wide, kappa = sum_of_several(widths) if widths else (0.0, 1.0)
     if all(trees) and kappa < math.inf:
         return gaussian_reach(wide, probability / kappa)
     roundings = 0.0
@@ -157,15 +157,6 @@ def _reach(changes: tuple[Change, ...], probability: float) -> int:
     # Except with `probability`, D is at most this.
     least = math.sqrt(variance) * max(deviations, 0.0) * (1.0 + 1e-11) + steps
     return max(0, math.ceil((least + roundings - 1.0) * (1.0 + 1e-12)))
-
-
-def _sum_of(widths: list[float]) -> tuple[float, float]:
-    """(s, kappa): independent discrete Gaussians have together at most kappa times the mass of the one of s."""
-    sigma, kappa = widths[0], 1.0
-    for width in widths[1:]:
-        sigma, more = sum_of_two(sigma, width)
-        kappa *= more
-    return sigma, kappa
 
 
 def _rounded_rows(noise: TickNoise, s: int, t: int) -> float:
