@@ -32,6 +32,7 @@ __all__ = [
     "open_state",
     "read_toml",
     "seal_state",
+    "sync_folder",
     "write_error",
 ]
 
@@ -255,6 +256,15 @@ def lock_file(name: str, directory: int) -> int | None:
         raise
     os.close(file)
     return None
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _overwrite(file: int) -> None:

@@ -125,8 +125,7 @@ class StreamParty:
             raise OldStateError(
                 f"the state of party {self.number} has sent {error.tick} messages, but {error.known} were sent: it is "
                 "an old copy. Use the newer state. If it is lost, continue as another party (another number, "
-                "start=the last step sent), "
-                "which is charged separately",
+                "start=the last step sent), which is charged separately",
                 tick=error.tick,
                 known=error.known,
             ) from None

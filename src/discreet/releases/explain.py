@@ -26,12 +26,10 @@ _WORDS = {
 """Words that a reader may not know, explained where they appear."""
 
 _TRUST = {
-    "central": "Anyone who made the release had the raw data and is trusted with it. The promise is about "
-    "everybody who "
-    "sees the release, whatever else they know and whatever computers they have.",
+    "central": "Anyone who made the release had the raw data and is trusted with it. The promise is about everybody "
+    "who sees the release, whatever else they know and whatever computers they have.",
     "continual": "Anyone who makes the releases has the raw data and is trusted with it. The promise is about "
-    "everybody "
-    "who sees the releases, all of them together, whatever else they know.",
+    "everybody who sees the releases, all of them together, whatever else they know.",
     "pan": "The raw data are forgotten as they are processed. The promise is about everybody who sees the release, and "
     "about somebody who reads the program's memory once.",
     "multiparty": "Nobody is trusted with somebody else's data: what each party sends is already private. The promise "

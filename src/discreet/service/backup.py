@@ -18,8 +18,9 @@ from pathlib import Path
 
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.ledger import Ledger
-from discreet.service.folder import make_folder, sync_folder, write_file
+from discreet.service.folder import make_folder, write_file
 from discreet.service.store import Store
+from discreet.storage import sync_folder
 
 
 def backup(data: Path, target: Path, ledger: Path | str | None = None) -> list[str]:

@@ -22,7 +22,8 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from discreet.service.folder import make_folder, sync_folder
+from discreet.service.folder import make_folder
+from discreet.storage import sync_folder
 
 _to_disk = getattr(os, "fdatasync", os.fsync)
 _MARK = b"\xff\xfe\xf5\xff"  # in no text, since no UTF-8 has these bytes

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError
-from discreet.storage import lock_file
+from discreet.storage import lock_file, sync_folder
 
 _NAME = "lock"
 
@@ -48,15 +48,6 @@ class FolderLock:
     def close(self) -> None:
         """Let go of it."""
         os.close(self._file)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def make_folder(folder: Path) -> None:

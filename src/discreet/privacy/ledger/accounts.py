@@ -643,8 +643,7 @@ class Account:
             f"account {self.name!r} has one unit: its releases hide {before.describe()}. This one hides "
             f"{unit.describe()}, which cannot be added to the same promise. Ask for the same unit. Charge another "
             "account only if it stands for other people: for the same people, two accounts together reveal more "
-            "than either "
-            "counts",
+            "than either counts",
             {"unit": (balance.unit, unit.details())},
         )
 
@@ -743,8 +742,7 @@ def _check_terms(
         raise WordError(
             f"a budget that renews after {renews} reveals more than the grant about people who stay in the data. If "
             "the people are different by then, say so with {different_people}. If not, leave {renews} out, or "
-            "use the unit "
-            "person-day, which gives every day the whole grant"
+            "use the unit person-day, which gives every day the whole grant"
         )
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from discreet.errors import LedgerBusyError, LedgerError, ParameterError
 from discreet.privacy.ledger.event_log import EventRows, EventStore, LogReader, LogWriter, StoredTotals, damaged
 from discreet.privacy.ledger.idle_connections import idle_connection, using
+from discreet.storage import sync_folder
 
 APPLICATION_ID = 0x64637472  # "dctr", in the header of every ledger file
 SCHEMA_VERSION = 2
@@ -197,7 +198,7 @@ class SQLiteStore:
                 beside = [other.with_name(other.name + ending) for ending in ("-wal", "-journal")]
                 if (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino) and not any(map(Path.exists, beside)):
                     other.unlink()
-                    _sync_directory(self.path.parent)
+                    sync_folder(self.path.parent)
         return self.path.stat().st_nlink == 1
 
     def _initialise(self, connection: sqlite3.Connection) -> None:
@@ -214,7 +215,7 @@ class SQLiteStore:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        _sync_directory(self.path.parent)  # the file's name must outlive a power cut, too
+        sync_folder(self.path.parent)  # the file's name must outlive a power cut, too
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -258,7 +259,7 @@ def backup(store: EventStore, target: str | os.PathLike[str]) -> int:
         raise LedgerError(f"the backup {goal} cannot be written: {error.strerror}") from error
     finally:
         partial.unlink(missing_ok=True)
-    _sync_directory(goal.parent)
+    sync_folder(goal.parent)
     return events
 
 
@@ -269,15 +270,6 @@ def _make_private(path: Path) -> None:
             os.mknod(path, stat.S_IFREG | 0o600)
             return
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
-def _sync_directory(path: Path) -> None:
-    if os.name == "posix":
-        directory = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
