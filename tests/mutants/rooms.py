@@ -263,7 +263,7 @@ EVERYWHERE = [
         "watch",
         ("ticks.py", "a row of the next tick counts in this one", "later = numbers > self.now\n", "later = numbers > self.now + 1\n", (TICKS,)),
         ("ticks.py", "one row may end many ticks", "if reached[i + 1] <= self.now + 1:", "if False:", (TICKS,)),
-        ("ticks.py", "rows count again after a restart", "new = (batch.ends > self._again) | (self._numbers(batch) >= self._since)", "new = np.ones(len(batch), bool)", (TICKS, "tests/e2e/test_watch.py")),
+        ("ticks.py", "rows count again after a restart", "new = (batch.ends > self._again) | (numbers >= self._since)", "new = np.ones(len(numbers), bool)", (TICKS, "tests/e2e/test_watch.py")),
         ("ticks.py", "rows of a day that is over count in the next", "            batch = batch.part(~over)\n", "", (TICKS, "tests/unit/watch/test_days.py")),
         ("ticks.py", "times far ahead count", "early = batch.times > clock + self.rule.ahead", "early = batch.times > clock + 1e12", (TICKS,)),
         ("ticks.py", "a tick of rows is one row longer", "            if self._count == rows:\n", "            if self._count > rows:\n", (TICKS,)),

@@ -301,8 +301,8 @@ class Prepared:
     bounded: bool = False
 
     def __post_init__(self) -> None:
-        model = self.mechanism.error_model
         _ = self.mechanism.threshold
+        model = self.mechanism.error_model
         for noise in (model.noise, model.shared, model.offset_noise, self.total_noise):
             if noise is not None and noise.scale > MAX_SCALE:
                 raise ParameterError(

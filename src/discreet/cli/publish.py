@@ -233,7 +233,8 @@ def _write(release: Any, place: Place, format: str, target: Any, picture: Any, r
     from discreet.releases.formats import formats_of, paragraph
 
     is_text = format == "table" and target is None  # people read it on standard output
-    written: Any = formats_of(release)[format](release, place.confidence, table_width() if is_text else None)
+    width = table_width() if is_text else None
+    written: Any = formats_of(release)[format](release, place.confidence, width)
     notes = getattr(release, "notes", ())
     told = [*(notes() if callable(notes) else notes), *remarks]
     if isinstance(written, Mapping):  # a file for each of several, beside the one that was named

@@ -273,9 +273,8 @@ class Continual(abc.ABC):
         return self._over_time(whole_number("t", t, 1, self.horizon))
 
     def _over_time(self, t: int) -> OverTime:
-        noises = self._tick_noises(t)
-        terms = None if noises is None else tuple(Term(*noise) for noise in noises)
-        return OverTime(t, self.run_name, terms, self._rises)
+        run, rises, noises = self.run_name, self._rises, self._tick_noises(t)
+        return OverTime(t, run, None if noises is None else tuple(Term(*noise) for noise in noises), rises)
 
     # ---- ticks ----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from discreet.continual._base import ListedOverTime, State, items_of_plain, plai
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, levels
 from discreet.errors import CorruptStateError, ParameterError
-from discreet.events.items import Item, prepare_column, read, without_bad
+from discreet.events.items import Item, prepare_column, read, rules, without_bad
 from discreet.events.values import items_array, taken
 from discreet.noise import RandomSource
 from discreet.noise.source import Integers, offset_draw
@@ -367,7 +367,7 @@ class HeavyHitters(ListedOverTime):
         self._is_repeated(None)
         if self._in_epochs:
             self._enter()
-        items = prepare_column(items)
+        items, how = prepare_column(items), rules(nulls)
         if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
             items = read(items, lambda: pa.chunked_array(items))
         elif isinstance(items, Iterator):
@@ -379,9 +379,9 @@ class HeavyHitters(ListedOverTime):
             rows = seen.of(items, nulls)
             rows, found = rows[rows >= 0], seen.column()
             public = self.discovered.take(found.to_pylist(), np.bincount(rows, minlength=len(found)))
-            items = taken(found, rows[~public[rows]])
+            items = prepare_column(taken(found, rows[~public[rows]]))  # of several kinds, it may be a union
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
-        update_all(reversed(self._sketches), items, nulls=nulls)
+        update_all(reversed(self._sketches), items, how)
 
     def step(
         self,
@@ -438,7 +438,7 @@ class HeavyHitters(ListedOverTime):
         for level in range(done + 1) if self.window is not None else (done,):
             first = self._first + self._end_of(block - self.base**level)
             self._nodes.append(self.release_node(self._sketches[level], first, now))
-        self._sketches[: done + 1] = self._empty_sketches(done + 1)
+        self._sketches[: done + 1] = [self._empty.copy() for _ in range(done + 1)]
         newest = self._nodes[-1]
         if self.discovered is not None:
             self.discovered.join(newest.first, newest.last, newest.counts, newest.offset)
@@ -450,16 +450,13 @@ class HeavyHitters(ListedOverTime):
 
     def new_sketches(self) -> list[MisraGries]:
         """What all ticks, or an epoch, begin with: an empty sketch for each level."""
-        return self._empty_sketches(self.levels)
-
-    def _empty_sketches(self, number: int) -> list[MisraGries]:
-        empty = MisraGries(self.capacity, seed=self._seed)
-        return [empty, *(empty.copy() for _ in range(number - 1))]
+        self._empty = MisraGries(self.capacity, seed=self._seed)
+        return [self._empty.copy() for _ in range(self.levels)]
 
     def release_node(self, sketch: MisraGries, first: int, last: int) -> _Node:
         """Release the sketch of the ticks `first` to `last`, once."""
         raw, alpha = sketch.not_private_counts(), sketch.not_private_offset
-        items, counts = raw.items, raw.counts
+        counts, items = raw.counts, raw.items
         if self.mechanism == "discover":
             offset = alpha + self._source.discrete_gaussian(self.scale)
             v = counts + alpha + self._source.discrete_gaussian(self.scale, len(counts))
@@ -529,6 +526,9 @@ class HeavyHitters(ListedOverTime):
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
+        counts, followed = known.counts()
+        model = self._error_model(known, self.tick, len(known.parts))
+        model = replace(model, summary_below=known.carried_below, summary_above=known.carried_below)
         released = tuple(
             Stretch(node.offset, node.threshold, Noise("gaussian", node.scale, max(1, len(node.counts))))
             for node in self._nodes
@@ -536,10 +536,7 @@ class HeavyHitters(ListedOverTime):
         # What an item had before the node that it is released by is in nodes that begin before.
         starts = [node.first for node in self._nodes]
         lacking = [(part.offset, tuple(range(bisect_left(starts, part.first)))) for part in known.parts]
-        model = self._error_model(known, self.tick, len(known.parts))
-        model = replace(model, summary_below=known.carried_below, summary_above=known.carried_below)
         offset = max((part.offset for part in known.parts), default=0)
-        counts, followed = known.counts()
         return self._told(known.index, counts, model, released, lacking, offset, followed)
 
     def _told(
@@ -590,12 +587,13 @@ class HeavyHitters(ListedOverTime):
     def _error_model(self, known: Discovered, t: int, listed: int) -> ErrorModel:
         epochs = range(epoch_of(t)[0] + 1) if self._in_epochs else ()
         scale = max((self._plan(2**epoch).scale for epoch in epochs), default=self.scale)
+        nodes = max(1, t if self._in_epochs else self._looks(t, self.every))
         error = self._error_of_counters(known, t)
         return ErrorModel(
             Noise("gaussian", scale, max(1, listed)),
             shared=Noise("gaussian", Fraction(error), max(1, listed)) if error else None,
             # As many counters of nodes have got noise up to tick t, at most: one node is released at a time.
-            stretches=Stretches(counters=self.capacity * max(1, t if self._in_epochs else self._looks(t, self.every))),
+            stretches=Stretches(counters=self.capacity * nodes),
         )
 
     def _error_of_counters(self, known: Discovered, t: int) -> float:
@@ -608,8 +606,11 @@ class HeavyHitters(ListedOverTime):
         return math.hypot(known.carried_error, noise)
 
     def _state(self) -> State:
+        parameters = self.parameters
+        blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
+        known, arrays = ({}, {}) if self.discovered is None else self.discovered.saved()
         header = {
-            **self.parameters,
+            **parameters,
             "order": str(self._order),
             "seed": str(self._seed),
             **({"first": self._first} if self._in_epochs else {}),
@@ -617,13 +618,9 @@ class HeavyHitters(ListedOverTime):
                 [node.first, node.last, node.offset, *plain_items(node.counts), list(node.counts.values())]
                 for node in self._nodes
             ],
+            **({} if self.discovered is None else {"known": known}),
         }
-        blobs = {f"sketch.{level}": sketch.to_bytes() for level, sketch in enumerate(self._sketches)}
-        blobs |= self._saved_releases()
-        arrays: dict[str, Integers] = {}
-        if self.discovered is not None:
-            header["known"], arrays = self.discovered.saved()
-        return State(header, arrays, blobs)
+        return State(header, arrays, {**blobs, **self._saved_releases()})
 
     @classmethod
     def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
@@ -642,7 +639,7 @@ class HeavyHitters(ListedOverTime):
         sketches = [MisraGries.from_bytes(blobs[f"sketch.{level}"]) for level in range(self.levels)]
         if any(sketch.capacity != self.capacity or sketch.was_merged for sketch in sketches):
             raise CorruptStateError("the state has sketches of another kind")
-        self._sketches = sketches
+        self._sketches, self._empty = sketches, MisraGries(self.capacity, seed=self._seed)
         for first, last, offset, kind, items, numbers in header["nodes"]:
             counts = dict(zip(items_of_plain(kind, items), map(int, numbers), strict=True))
             plan = self._plan(epoch_of(max(int(first), 1))[1]) if self._in_epochs else self

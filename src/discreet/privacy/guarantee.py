@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
@@ -263,11 +262,6 @@ class Guarantee:
                 "assumptions": tuple(values["assumptions"]),
             }
         )
-
-
-def now() -> str:
-    """The time in UTC, to the second, as JSON has it."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True)

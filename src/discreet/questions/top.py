@@ -193,7 +193,9 @@ class Top(Question):
     @property
     def people(self) -> bool:
         """Whether people are hidden by `PersonVectors`: with all they have, and nobody says how much that is."""
-        return self.mechanism == "auto" and (self.user is not None or self.whole_person)
+        if self.mechanism != "auto":
+            return False
+        return self.user is not None or (self.unit is not None and self.whole_person)
 
     @property
     def bounded_unit(self) -> bool:
@@ -222,8 +224,9 @@ class Top(Question):
         """
         groups, lists = self.in_groups if self.by or self.every else {}, False
         if self.user is None and not groups and len(self.column or ()) <= 1:
+            said = self.lists
             events = data.events if self.lookup is None else data.events.with_lookup(self.lookup)
-            told, said = events.says_lists(self.column[0] if self.column else None), self.lists
+            told = events.says_lists(self.column[0] if self.column else None)
             if said and told is False:
                 raise ParameterError(_WHOSE)
             lists = isinstance(self.unit, User) if said is None else said

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from discreet.privacy.estimate import Estimate
     from discreet.privacy.guarantee import Guarantee
-    from discreet.releases.release import Release
+    from discreet.releases.release import Release, Row
 
 _GAP = "   "
 _NARROWEST = 8  # of a column that is folded
@@ -27,8 +27,8 @@ _NARROWEST = 8  # of a column that is folded
 
 def as_table(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
     """Items, counts and intervals for people, and what the release promises."""
-    names = release.names
-    rows = table_rows(release, names, confidence)
+    names, found = release.names, release.rows(confidence)
+    rows = table_rows(release, names, found)
     rest = None if release.total is None else release.rest(confidence)
     if rest is not None:
         nothing = [""] * (len(names) - 1)
@@ -39,14 +39,14 @@ def as_table(release: Release, confidence: float = 0.95, width: int | None = Non
 
 
 def table_rows(
-    release: Release, names: Sequence[str], confidence: float, cell: Callable[[Any], str] | None = None
+    release: Release, names: Sequence[str], listed: Sequence[Row], cell: Callable[[Any], str] | None = None
 ) -> list[list[Any]]:
     """The cells of a table for people: the columns of the items, count and interval. A group is named in its first row.
 
     `cell` makes texts of the items, for tables that do not do so themselves. Groups of a public list without a
     published item have a row that says so.
     """
-    items, numbers, lower, upper = zip(*release.rows(confidence), strict=True) if len(release) else ((), (), (), ())
+    items, numbers, lower, upper = zip(*listed, strict=True) if listed else ((), (), (), ())
     columns: list[Any] = [items] if len(names) == 1 else list(zip(*items, strict=True)) or [()] * len(names)
     if cell is not None:
         columns = [map(cell, column) for column in columns]
@@ -82,7 +82,7 @@ def foremost(release: Release, most: int) -> Release:
 
 def foremost_rows(shown: Release, confidence: float, most: int) -> tuple[list[list[Any]], int]:
     """The rows of what `foremost` chose, and how many groups without an item have none, because all were too many."""
-    rows = table_rows(shown, shown.names, confidence, readable)
+    rows = table_rows(shown, shown.names, shown.rows(confidence), readable)
     if not shown.by or len(rows) <= most:
         return rows, 0
     told = [row for row in rows if row[len(shown.by)] != NONE_PASSED]

@@ -24,12 +24,13 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit
-from discreet.privacy.guarantee import Asked, now
+from discreet.privacy.guarantee import Asked
 from discreet.releases.release import Release
 
 if TYPE_CHECKING:  # what nobody pays for needs no ledger
@@ -37,6 +38,11 @@ if TYPE_CHECKING:  # what nobody pays for needs no ledger
     from discreet.privacy.ledger import Account
 
 T = TypeVar("T")
+
+
+def now() -> str:
+    """The time in UTC, to the second, as JSON has it."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,9 @@ class Release:
         if counted not in COUNTED:
             raise ParameterError(f"counted must be one of {', '.join(COUNTED)}, not {counted!r}")
         # Text, bytes and whole numbers come in plain memory, for which neither NumPy nor pyarrow is loaded.
-        plain = isinstance(items, _native.PlainItems) and isinstance(counts, memoryview)
-        self._items: pa.Array | _native.PlainItems = items if plain else as_arrow(items)
+        held = isinstance(items, _native.PlainItems)
+        plain = held and isinstance(counts, memoryview)
+        self._items: pa.Array | _native.PlainItems = as_arrow(items) if held and not plain else items
         self._counts: array[int] | Counts = array("q", bytes(counts)) if plain else np.asarray(counts, dtype=np.int64)
         self._values: list[Any] | None = None
         self._plain: list[tuple[str, list[Any], dict[str, Any]]] | None = None

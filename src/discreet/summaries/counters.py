@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from discreet._native import MadeColumn
+    from discreet._native import BadItems, MadeColumn
 
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -266,9 +266,8 @@ class Summary:
         return (type(self).from_bytes, (self.to_bytes(),))
 
 
-def update_all(summaries: Iterable[Summary], data: Any, *, nulls: str = "error") -> None:
-    """Add a batch, which can be read more than once, to several summaries, one after the other."""
-    prepared, how = prepare_column(data), rules(nulls)
+def update_all(summaries: Iterable[Summary], prepared: Any, how: tuple[bool, BadItems]) -> None:
+    """Add a prepared column, which can be read more than once, to several summaries, by what `rules` made of a rule."""
     for summary in summaries:
         summary._native.update(prepared, *how)
 

@@ -276,18 +276,18 @@ class Ticker:
         if self.now is None:
             self.now = self._first(batch)
             if self.now is None:
-                self._undecided = batch if len(batch) else None
+                self._undecided = batch if len(batch.ends) else None
                 return
         assert batch.times is not None
-        reached = self._ticks.numbers(batch.times - self.rule.late)
-        keep = np.ones(len(batch), np.bool_)
+        reached, many = self._ticks.numbers(batch.times - self.rule.late), len(batch.ends)
+        keep = np.ones(many, np.bool_)
         first = 0
-        while first < len(batch):
-            until = len(batch)
+        while first < many:
+            until = many
             end = self.now
             for i in (first + np.flatnonzero(reached[first:] > self.now)).tolist():
                 if reached[i] > self.now + 1:
-                    if i + 1 == len(batch):
+                    if i + 1 == many:
                         until = i
                         self._undecided = batch.part(slice(i, None))
                         break
@@ -298,8 +298,9 @@ class Ticker:
                 until, end = i, int(min(reached[i], reached[i + 1])) if reached[i] > self.now + 1 else self.now + 1
                 break
             part = slice(first, until)
-            yield from self._sorted(batch.part(part).part(keep[part]))
-            if until < len(batch):
+            numbers = None if self.rule.late else reached[part][keep[part]]  # if nothing is late, they are the same
+            yield from self._sorted(batch.part(part).part(keep[part]), numbers)
+            if until < many:
                 self.read = max(self._again, int(batch.starts[until]))
             if self._undecided is not None:
                 return
@@ -326,28 +327,32 @@ class Ticker:
         """The rows without those of times that have not come, and those before the first tick that was asked for."""
         assert batch.times is not None
         early = batch.times > clock + self.rule.ahead
-        before = batch.times < self.rule.start if self.rule.start is not None else np.zeros(len(batch), np.bool_)
+        before = np.zeros(len(early), np.bool_) if self.rule.start is None else batch.times < self.rule.start
         self.left_out["times ahead of the clock"] += int(early.sum())
         self.left_out["times before the start"] += int(before.sum())
         out = early | before
         return batch.part(~out) if out.any() else batch
 
-    def _sorted(self, batch: LiveBatch) -> Iterator[Add]:
-        """Count rows of the open tick, and late ones, now; hold those of later ticks."""
-        if self._since is not None and len(batch) and batch.starts[0] < self._again:
+    def _sorted(self, batch: LiveBatch, numbers: npt.NDArray[np.int64] | None = None) -> Iterator[Add]:
+        """Count rows of the open tick, and late ones, now; hold those of later ticks. `numbers` are those of the rows,
+        where they are known."""
+        if not len(batch.ends):
+            return
+        assert batch.times is not None
+        assert self.now is not None
+        numbers = self._ticks.numbers(batch.times) if numbers is None else numbers
+        if self._since is not None and batch.starts[0] < self._again:
             # Read again after a restart: rows of ticks that were ended are in them.
-            new = (batch.ends > self._again) | (self._numbers(batch) >= self._since)
-            batch = batch.part(new)
-        if self.rule.days is not None and len(batch):
+            new = (batch.ends > self._again) | (numbers >= self._since)
+            batch, numbers = batch.part(new), numbers[new]
+        if self.rule.days is not None and len(numbers):
             # A row of a span that is over would be in the run of another: it is left out.
             assert batch.times is not None
             over = batch.times < self.rule.days.begin(self._ticks.of_tick(self.open_tick).begins)
             self.left_out[f"times before the open span of {self.rule.days.spans.text}"] += int(over.sum())
-            batch = batch.part(~over)
-        if not len(batch):
+            batch, numbers = batch.part(~over), numbers[~over]
+        if not len(numbers):
             return
-        assert self.now is not None
-        numbers = self._numbers(batch)
         later = numbers > self.now
         if not later.any():
             yield _added(batch)
@@ -375,16 +380,16 @@ class Ticker:
                 if taken < held.events:
                     yield Add(None, held.events - taken)
 
-    def _numbers(self, batch: LiveBatch) -> npt.NDArray[np.int64]:
-        assert batch.times is not None
-        return self._ticks.numbers(batch.times)
-
     def _ended(self, ticks: tuple[int, int] | None = None) -> End:
         """The open tick has ended; where time tells, it was from the first of these ticks to the other."""
         self._count = 0
         first = min(self._held.values(), key=lambda held: held.first, default=None)
         self._keep(*((self.read, self.now) if first is None else (first.first, first.then)))
-        return End() if ticks is None else End(*(_date(self._ticks.starts(tick)) for tick in ticks))
+        if ticks is None:
+            return End()
+        timetable = self._ticks
+        begins, ends = timetable.starts(ticks[0]), timetable.starts(ticks[1])
+        return End(_date(begins), _date(ends))
 
     def close(self) -> None:
         """Forget the rows that are held."""

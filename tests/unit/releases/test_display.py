@@ -170,7 +170,7 @@ def test_nothing_of_the_data_is_in_what_a_release_says_was_asked_for():
 
 
 def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypatch):
-    from discreet.privacy import guarantee
+    from discreet.releases import payment
 
     class Later:
         @staticmethod
@@ -178,12 +178,12 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
             return datetime(2999, 1, 1, tzinfo=zone)
 
     def column(lists=False):
-        monkeypatch.setattr(guarantee, "datetime", Later)
+        monkeypatch.setattr(payment, "datetime", Later)
         yield pa.array([["a"]] * 100 if lists else ["a"] * 100)
 
     class Table:
         def __arrow_c_stream__(self, schema=None):
-            monkeypatch.setattr(guarantee, "datetime", Later)
+            monkeypatch.setattr(payment, "datetime", Later)
             return pa.table({"url": ["a"] * 100, "user": list(range(100))}).__arrow_c_stream__(schema)
 
     for data, options in (
@@ -193,7 +193,7 @@ def test_the_time_is_that_of_the_question_and_not_of_the_end_of_reading(monkeypa
         (Table(), {"column": "url", "user": "user"}),
     ):
         assert dc.top_k(data, 3, dc.Budget(1.0, 1e-6), **options).asked.time < "2999"
-        assert guarantee.now() > "2999"
+        assert payment.now() > "2999"
         monkeypatch.undo()
 
 
