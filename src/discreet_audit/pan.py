@@ -359,8 +359,8 @@ def _counts_over_scale(estimator: Any, **asked: Any) -> Any:
     counts: list[int] = []
     silent, counted = ScriptedSource(), estimator.counted
 
-    def watched(source: Any, size: int, read: Any, scale: Any = None) -> Any:
-        taken = counted(silent, size, read, scale)
+    def watched(source: Any, size: int, read: Any) -> Any:
+        taken = counted(silent, size, read)
         counts.extend(np.atleast_1d(taken).tolist())
         return taken
 
@@ -375,9 +375,9 @@ def _noise_over(factor: Callable[[Any], Fraction | int]) -> property:
     return property(lambda self: super(type(self), self).noise_scale / factor(self))
 
 
-def _quieter(self: Any, source: Any, size: int, read: Any, scale: Any = None) -> Any:
+def _quieter(self: Any, source: Any, size: int, read: Any) -> Any:
     """The right scale everywhere but where the noise is drawn."""
-    return super(type(self), self).counted(WeakenedSource(source, 2), size, read, scale)
+    return super(type(self), self).counted(WeakenedSource(source, 2), size, read)
 
 
 def _few_heavy(made: HeavyFraction) -> dict[str, Any]:

@@ -375,15 +375,12 @@ class PanEstimator:
             for i in range(self._table.entries)
         ]
 
-    def counted(
-        self, source: RandomSource, size: int, read: Callable[[Integers], Any], scale: Fraction | None = None
-    ) -> Any:
+    def counted(self, source: RandomSource, size: int, read: Callable[[Integers], Any]) -> Any:
         """Counts of the table with their noise, which `read` adds: all that a release takes from it.
 
-        The noises are zeroed at the end: with them a released count would be exact. `scale` is that of the noise where
-        it depends on what the release is asked.
+        The noises are zeroed at the end: with them a released count would be exact.
         """
-        noise = source.discrete_laplace(self.noise_scale if scale is None else scale, size)
+        noise = source.discrete_laplace(self.noise_scale, size)
         try:
             return read(noise)
         finally:

@@ -5,7 +5,7 @@ Every `PanEstimator` has
     settings, options, parameters   the split of epsilon; what it was made with
     element_laws()                  the exact law of one element's cells, and what a release counts of them
     seen_by_intruder()              the cells of every entry, as anyone who reads the memory finds them
-    counted(source, size, read, scale)  where a release takes counts from the table: all noise is drawn and added here
+    counted(source, size, read)     where a release takes counts from the table: all noise is drawn and added here
     response, noise_scale           the coins of its bits, the scale of a release's noise
 
 A new estimator says in `element_laws` what its cells do, and its privacy can be computed: see docs/audit.md.

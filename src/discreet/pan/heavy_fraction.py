@@ -293,7 +293,7 @@ class HeavyFraction(Sampled):
 
     def _read_ladder(self, source: RandomSource) -> PanEstimate:
         weights, unit = self._ladder.parts
-        total = self.counted(source, 1, partial(self._table.noisy_weighted_ones, weights), self.noise_scale)
+        total = self.counted(source, 1, partial(self._table.noisy_weighted_ones, weights))
         p0, gap = self._chances()
         value = unit * (total / self._sample_size - p0 * sum(weights)) / gap
         reach = self._ladder.bound(self._sample_size, gap, self.epsilon_output, self._settings.beta)

@@ -80,7 +80,7 @@ class Window:
     def read(self, estimator: Sampled, source: RandomSource) -> tuple[float, float, float]:
         """The fraction f with the ends of the interval of the ramp, none of them cut."""
         scale, (p0, gap) = estimator.noise_scale, estimator._chances()
-        total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high), scale)
+        total = estimator.counted(source, 1, partial(estimator._table.noisy_signs, 0, self.low, self.high))
         f = ((total / self.expected + 1) / 2 - p0) / gap
         reach = self.bound(gap, scale, estimator.settings.beta)
         c, d = self.reach_after(estimator.intrusions)
