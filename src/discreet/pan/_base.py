@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from discreet.noise.source import MAX_SCALE, Integers
 from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.element_law import BitCell, ElementLaw
 from discreet.pan.responses import Response
-from discreet.pan.settings import MOST_INTRUSIONS, Options, Settings
+from discreet.pan.settings import MOST_INTRUSIONS, Options, Settings, fewest
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
@@ -66,7 +66,11 @@ class PanEstimator:
     """The names of its own parameters, which `_choose` checks in this order and keeps: `k` as `_k`."""
     reference: ClassVar[str] = "[PAN] Dwork, Naor, Pitassi, Rothblum, Yekhanin: Pan-private streaming algorithms"
 
+    sized: ClassVar[str]
+    """The number of its entries, an argument, which `for_accuracy` chooses."""
+
     _choose: Any
+    _draft: Any  # of the other arguments: fills itself in as far as `_width` needs it; the least and the most entries
     _settings: Settings
     _table: _native.PanTable
     _source: RandomSource | None
@@ -77,6 +81,20 @@ class PanEstimator:
     _charge: StateCharge | None
 
     # ---- making one ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def for_accuracy(cls, alpha: float, beta: float, epsilon: float, **given: Any) -> Self:
+        """The estimator with the fewest entries whose error is at most alpha except with probability beta.
+
+        The docstring of the class says which error. `given` are the universe and what is asked, by name, and `Options`
+        except confidence, which is 1 - beta, and output_share.
+        """
+        options: Any = {name: given.pop(name) for name in Options.__annotations__ if name in given}
+        draft, kind = object.__new__(cls), cast(Any, cls)
+        least, most = draft._draft(options, **given)
+        entries = fewest(draft, f"_{cls.sized}", alpha, beta, epsilon, options, most, least)
+        made: Self = kind(**given, **{cls.sized: entries}, budget=Budget(epsilon), **options)
+        return made
 
     def _start(self, budget: Budget, options: Options) -> None:
         """Check everything, charge the ledger, and only then draw the state."""

@@ -15,7 +15,7 @@ from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, PanEstimator, numbers
 from discreet.pan.intervals import count_bound, mean_interval
 from discreet.pan.responses import Response, gap_of
-from discreet.pan.settings import Options, Settings, fewest
+from discreet.pan.settings import Settings
 from discreet.privacy.checks import whole_number
 
 DEFAULT_SAMPLE = 100_000
@@ -28,6 +28,8 @@ _PRIME = 2**61 - 1
 class Sampled(PanEstimator):
     """One set of cells for each of m elements, drawn from the universe without replacement before any data."""
 
+    sized = "sample_size"
+
     _universe: Universe
     _sample_size: int
 
@@ -36,10 +38,9 @@ class Sampled(PanEstimator):
         given = DEFAULT_SAMPLE if sample_size is None else whole_number("sample_size", sample_size, 1, _MOST)
         self._sample_size = min(given, _size(self._universe))
 
-    def _sample_for(self, alpha: float, beta: float, epsilon: float, universe: object, options: Options) -> int:
-        """The smallest sample whose error stays below alpha except with probability beta."""
-        most = min(_size(Universe.of(universe)), _MOST)
-        return fewest(self, "_sample_size", alpha, beta, epsilon, options, most)
+    def _sizes_for(self, universe: object) -> tuple[int, int]:
+        """The least and the most elements of a sample."""
+        return 1, min(_size(Universe.of(universe)), _MOST)
 
     def _cells(self, source: RandomSource, shuffled: bool = False) -> _native.PanTable:
         """A table with an entry for each element of the sample, which is drawn before any data.
@@ -141,6 +142,8 @@ class Hashed(PanEstimator):
 
     The hash function is drawn before any data, and is not secret.
     """
+
+    sized = "buckets"
 
     _buckets: int
     _levels: int

@@ -17,7 +17,7 @@ from discreet.privacy import Budget
 from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 MAX_T = 2**40
 
@@ -41,6 +41,7 @@ class CroppedMean(SampledBits):
     Noise: as for the density, Z on the number of ones before rescaling by t/(m gap). The paper's t/(epsilon m) after
         rescaling ([PAN] Figure 2) is too little.
     Error: t times that of the density. Follows [PAN] section 3.1, Figure 2 and Theorem 3.3.
+    for_accuracy: |value - cropped mean| <= alpha t.
     release(t=s) with s < t asks the same state for min(n_x, s): `discreet.pan.window` says why it can tell. Only the
         entries whose counter is below s are read, so the error is sqrt(t/s) times that of a state made for s.
 
@@ -64,13 +65,9 @@ class CroppedMean(SampledBits):
     def _choose(self, t: object) -> None:
         self._t = self._modulus = whole_number("t", t, 1, MAX_T)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, universe: object, t: int, **options: Unpack[Options]
-    ) -> Self:
-        """With the smallest sample for which |value - cropped mean| <= alpha t except with probability beta."""
-        m = object.__new__(cls)._sample_for(alpha, beta, epsilon, universe, options)
-        return cls(universe, t, budget=Budget(epsilon), sample_size=m, **options)
+    def _draft(self, options: Options, universe: object, t: int) -> tuple[int, int]:
+        self._choose(t)
+        return self._sizes_for(universe)
 
     @property
     def t(self) -> int:

@@ -12,7 +12,7 @@ from discreet.pan.settings import Options
 from discreet.privacy import Budget
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 
 class Density(SampledBits):
@@ -24,6 +24,7 @@ class Density(SampledBits):
         element moves K by 1, and (K/m - p0)/gap by 1/(m gap). The paper adds the noise after rescaling ([PAN] section
         3), which loses far more than it claims.
     Error: at most count_bound(m)/(m gap) except with probability beta; gap = tanh(epsilon_state/2).
+    for_accuracy: |value - density| <= alpha.
     Follows [PAN] section 3 and Theorem 3.2 (its Figure 1, rebuilt), with the tight pair of coins by default.
     """
 
@@ -36,13 +37,8 @@ class Density(SampledBits):
         self._sample(universe, sample_size)
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, universe: object, **options: Unpack[Options]
-    ) -> Self:
-        """With the smallest sample for which |value - density| <= alpha except with probability beta."""
-        m = object.__new__(cls)._sample_for(alpha, beta, epsilon, universe, options)
-        return cls(universe, budget=Budget(epsilon), sample_size=m, **options)
+    def _draft(self, options: Options, universe: object) -> tuple[int, int]:
+        return self._sizes_for(universe)
 
     def _build(self, source: RandomSource) -> _native.PanTable:
         table = self._cells(source)

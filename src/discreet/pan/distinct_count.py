@@ -12,12 +12,12 @@ from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate
 from discreet.pan._cells import STEADY, Hashed, Vector
 from discreet.pan.responses import gap_of
-from discreet.pan.settings import Options, Settings, fewest
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 
 class DistinctCount(Hashed):
@@ -32,6 +32,7 @@ class DistinctCount(Hashed):
     Estimate: a bucket of level j is hit by one of D elements with probability 1 - (1 - 2^-(j+1)/buckets)^D, which
         corrects for collisions; D is fitted to all levels, each weighted by what it tells.
     Error: relative, about 1.1/(gap sqrt(buckets)); below some sqrt(buckets)/gap elements it is that many, absolute.
+    for_accuracy: a relative error of alpha, for streams of at least `accurate_from(alpha)` distinct items.
     Interval: all D that the counts do not contradict at the stated confidence, by Chernoff's bound (the bits of the
         buckets are negatively associated), taking the hash as random; it is 4-wise independent.
     Follows [PAN] section 3, "Obtaining a multiplicative error".
@@ -45,18 +46,9 @@ class DistinctCount(Hashed):
         self._choose(buckets, levels)
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, levels: int = 24, **options: Unpack[Options]
-    ) -> Self:
-        """With the fewest buckets for a relative error of alpha except with probability beta.
-
-        It holds for streams of at least `accurate_from(alpha)` distinct items.
-        """
-        draft = object.__new__(cls)
-        draft._choose(16, levels)
-        m = max(fewest(draft, "_buckets", alpha, beta, epsilon, options, 2**25), 16)
-        return cls(budget=Budget(epsilon), buckets=m, levels=levels, **options)
+    def _draft(self, options: Options, levels: int = 24) -> tuple[int, int]:
+        self._choose(16, levels)
+        return 16, 2**25
 
     def _choose(self, buckets: object, levels: object) -> None:
         self._size(buckets, 16, levels)

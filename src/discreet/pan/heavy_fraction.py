@@ -25,7 +25,7 @@ from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number, whole_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 _GRID = 2**20  # the paper's multiplicities are counted in this part of an occurrence
 _WEIGHT = 2**24  # weights of tables are counted in this part of the largest
@@ -53,6 +53,7 @@ class HeavyFraction(Sampled):
         its sensitivity. epsilon_state is shared by the tables. Its tables know nothing of k, which a release chooses.
     Error: sqrt(k/(k-a)) times that of the density with counters, and for L tables between sqrt(L) and sqrt(2 L) times
         at rho = 1; with two tables about (b+a)/(b-a) times; the ladder's grows with the number of tables.
+    for_accuracy: the value is within alpha of the ramp, for one k.
     Follows [PAN] section 4, Theorem 4.1.
     """
 
@@ -80,23 +81,9 @@ class HeavyFraction(Sampled):
             raise ParameterError(f"counters up to this count need a sample of at least {len(self._tables)} elements")
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls,
-        alpha: float,
-        beta: float,
-        epsilon: float,
-        *,
-        universe: object,
-        k: int,
-        rho: float = 1.0,
-        **options: Unpack[Options],
-    ) -> Self:
-        """With the smallest sample for which the value is within alpha of the ramp except with probability beta."""
-        draft = object.__new__(cls)
-        draft._choose(k, rho, None, None, options.get("announced_intrusions", 0))
-        m = draft._sample_for(alpha, beta, epsilon, universe, options)
-        return cls(universe, k, budget=Budget(epsilon), rho=rho, sample_size=m, **options)
+    def _draft(self, options: Options, universe: object, k: int, rho: float = 1.0) -> tuple[int, int]:
+        self._choose(k, rho, None, None, options.get("announced_intrusions", 0))
+        return self._sizes_for(universe)
 
     def _choose(self, k: object, rho: object, method: object, max_count: object, planned: int = 0) -> None:
         if method not in (None, "two_tables", "counters", "ladder"):

@@ -22,7 +22,7 @@ from discreet.privacy import Budget
 from discreet.privacy.checks import probability, whole_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 LARGEST_PRIME = 2**31 - 1  # a prime that leaves 3 when divided by 4
 _MOST = 2**30
@@ -45,6 +45,7 @@ class Incidence(SampledCounters):
     Neither table depends on t, which a release reads: it may be chosen then, release(t=3), any t up to `max_count` (or
         2^30) from one state, and each such release is one of the planned ones.
     Error: squares about twice that of the density. Follows [PAN] section 5, Theorem 5.1.
+    for_accuracy: |value - incidence| <= alpha.
     """
 
     family = 125
@@ -72,16 +73,10 @@ class Incidence(SampledCounters):
         self._sample(universe, sample_size)
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, universe: object, t: int, **options: Unpack[Options]
-    ) -> Self:
-        """With the smallest sample for which |value - incidence| <= alpha except with probability beta."""
-        draft = object.__new__(cls)
-        draft._choose(t, "squares", None, 5, 0.25)
-        draft._moduli = [LARGEST_PRIME]
-        m = draft._sample_for(alpha, beta, epsilon, universe, options)
-        return cls(universe, t, budget=Budget(epsilon), sample_size=m, **options)
+    def _draft(self, options: Options, universe: object, t: int) -> tuple[int, int]:
+        self._choose(t, "squares", None, 5, 0.25)
+        self._moduli = [LARGEST_PRIME]
+        return self._sizes_for(universe)
 
     def _choose(self, t: object, method: object, max_count: object, primes: object, collision: object) -> None:
         self._t = None if t is None else whole_number("t", t, 0, _MOST)

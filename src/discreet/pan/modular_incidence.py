@@ -24,7 +24,7 @@ from discreet.privacy.checks import whole_number
 from discreet.releases.simplex import on_simplex
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 Vector = npt.NDArray[np.float64]
 MAX_K = 4096
@@ -62,6 +62,8 @@ class ModularIncidence(SampledCounters):
     solver="fft": P[entry = i | count = j] = shift((i - j) mod k) is circulant (the paper prints i + j); it is
         inverted by FFT and the result projected on the simplex. solver="linear_program": the nonnegative fractions that
         sum to 1 and come closest to the noisy counts in the largest deviation, as the paper's program does.
+    for_accuracy: every `unbiased` fraction is within alpha. Those of `values` are then within 2 alpha: projecting
+        shifts all by the same amount, which is at most alpha.
     Follows [PAN] section 5.1, Theorem 5.2.
     """
 
@@ -84,18 +86,9 @@ class ModularIncidence(SampledCounters):
         self._sample(universe, sample_size)
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, universe: object, k: int, **options: Unpack[Options]
-    ) -> Self:
-        """With the smallest sample for which every `unbiased` fraction is within alpha except with probability beta.
-
-        Those of `values` are then within 2 alpha: projecting shifts all by the same amount, which is at most alpha.
-        """
-        draft = object.__new__(cls)
-        draft._choose(k, "auto", "fft")
-        m = draft._sample_for(alpha, beta, epsilon, universe, options)
-        return cls(universe, k, budget=Budget(epsilon), sample_size=m, **options)
+    def _draft(self, options: Options, universe: object, k: int) -> tuple[int, int]:
+        self._choose(k, "auto", "fft")
+        return self._sizes_for(universe)
 
     def _choose(self, k: object, shift: object, solver: object) -> None:
         self._k = whole_number("k", k, 2, MAX_K)

@@ -17,12 +17,12 @@ from discreet.pan.cropped_mean import largest_ratio
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import linear_bound, signs_bound
 from discreet.pan.responses import gap_of
-from discreet.pan.settings import Options, Settings, fewest
+from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 MOST_COUNT = 64
 _A_COUNTER = 64  # buckets for each value of a counter, at least: sums of this many signs are what intervals assume
@@ -150,7 +150,8 @@ class Occurrences(Hashed):
         several elements; their occurrences are a compound Poisson sum, G_j = exp(q_j sum_n a_n (z^n - 1)/buckets), with
         a_n the elements that occurred n times. The a_n are fitted to all levels by least squares.
     Error: of every number of elements about sqrt(N/buckets)/gap times as large as the number of distinct elements; with
-        few elements, about sqrt(N buckets)/gap elements. `for_accuracy` computes it.
+        few elements, about sqrt(N buckets)/gap elements.
+    for_accuracy: a relative error of alpha of the number of distinct elements, for streams of at least about buckets/4.
     Interval: Chernoff's sub-Gaussian deviation sqrt(2 ln(2/beta)) times the standard deviation of the fit, computed
         from the variance of the counts at the fit, the hash taken as random; coverage is measured in the tests.
     After an announced intrusion counters are drawn anew, and one element of N occurrences before it cannot be told from
@@ -176,18 +177,9 @@ class Occurrences(Hashed):
         self._choose(max_count, buckets, levels)
         self._start(budget, options)
 
-    @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, epsilon: float, *, max_count: int, levels: int = 24, **options: Unpack[Options]
-    ) -> Self:
-        """With the fewest buckets for which the number of distinct elements has a relative error of alpha.
-
-        Except for a probability of beta, and for streams of at least about buckets/4 distinct elements.
-        """
-        draft = object.__new__(cls)
-        draft._choose(max_count, _A_COUNTER * whole_number("max_count", max_count, 2, MOST_COUNT), levels)
-        m = fewest(draft, "_buckets", alpha, beta, epsilon, options, 2**24, least=draft._buckets)
-        return cls(max_count, budget=Budget(epsilon), buckets=m, levels=levels, **options)
+    def _draft(self, options: Options, max_count: int, levels: int = 24) -> tuple[int, int]:
+        self._choose(max_count, _A_COUNTER * whole_number("max_count", max_count, 2, MOST_COUNT), levels)
+        return self._buckets, 2**24
 
     def _choose(self, max_count: object, buckets: object, levels: object) -> None:
         self._max_count = whole_number("max_count", max_count, 2, MOST_COUNT)

@@ -123,7 +123,7 @@ Width = Callable[[Settings, float, float], float]
 
 
 def fewest(
-    draft: Any, size: str, alpha: float, beta: float, epsilon: float, options: Options, most: int, least: int = 1
+    draft: Any, size: str, alpha: float, beta: float, epsilon: float, options: Options, most: int, least: int
 ) -> int:
     """The smallest size of a draft, an attribute of it, at which its width is at most alpha; fills in the confidence
     1 - beta."""

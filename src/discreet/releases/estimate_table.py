@@ -78,19 +78,18 @@ class EstimateTable:
     def _table(self, width: int | None) -> str:
         from discreet.releases.formats import printable, table_text
 
-        many = len(self.names)
-        rows = [
-            (
-                *(_named(key, printable) for key in row[:many]),
-                figure(row[-3]),
-                f"{figure(row[-2])} to {figure(row[-1])}",
-            )
-            for row in self.cells
-        ]
+        many, rows = len(self.names), self._rows(printable)
         if not rows:
             return f"{_NO_GROUP}\n"
         headings = [*self.names, self.value_heading, f"{100 * self.confidence:g}% interval"]
         return table_text(headings, rows, (many, many + 1), width)
+
+    def _rows(self, text: Callable[[Any], str]) -> list[tuple[str, ...]]:
+        """The rows for people: keys as `text` writes them, the value, the interval."""
+        return [
+            (*(_named(key, text) for key in keys), figure(value), f"{figure(lower)} to {figure(upper)}")
+            for *keys, value, lower, upper in self.cells
+        ]
 
     def to_table(self, width: int | None = None) -> str:
         """For people, with what is promised."""
@@ -105,9 +104,9 @@ class EstimateTable:
         from discreet.releases.labels import readable
 
         rows = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(_named(key, readable))}</td>' for key in row[:-3])}"
-            f'<td><b>{figure(row[-3])}</b></td><td style="opacity:.8">{figure(row[-2])} to {figure(row[-1])}</td></tr>'
-            for row in self.cells
+            f"<tr>{''.join(f'<td>{html.escape(key)}</td>' for key in keys)}"
+            f'<td><b>{value}</b></td><td style="opacity:.8">{interval}</td></tr>'
+            for *keys, value, interval in self._rows(readable)
         )
         named = "".join(f"<th>{html.escape(readable(name))}</th>" for name in self.names)
         head = f"<tr>{named}<th>{self.value_heading}</th><th>{100 * self.confidence:g}% interval</th></tr>"
@@ -124,6 +123,10 @@ class EstimateTable:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
         raise NotImplementedError
+
+    def to_json(self) -> str:
+        """One line of JSON; `from_json` is the inverse."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def of_dict(cls, told: dict[str, Any]) -> Self:

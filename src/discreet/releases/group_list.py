@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -95,9 +94,6 @@ class GroupRelease(EstimateTable):
             for column in parts_of(self.groups)
         ]
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def __getitem__(self, group: Any) -> Estimate:
         """The estimate of a group: its value, or a tuple where several columns say it."""
         wanted = group if isinstance(group, tuple) else (group,)
@@ -142,10 +138,6 @@ class GroupRelease(EstimateTable):
             ],
             **({} if self.asked is None else self.asked.to_dict()),
         }  # fmt: skip
-
-    def to_json(self) -> str:
-        """One line of JSON; `from_json` is the inverse."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def of_dict(cls, told: dict[str, Any]) -> GroupRelease:

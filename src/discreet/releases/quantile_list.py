@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -92,10 +91,6 @@ class QuantileRelease(EstimateTable):
             "quantiles": [{name: plain(value) for name, value in row._asdict().items()} for row in self.rows],
             **({} if self.asked is None else self.asked.to_dict()),
         }
-
-    def to_json(self) -> str:
-        """One line of JSON; `from_json` is the inverse."""
-        return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def of_dict(cls, told: dict[str, Any]) -> QuantileRelease:

@@ -36,6 +36,9 @@ from discreet.watch.timetable import moment
 
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
 _AGAIN_SECONDS = 1.0
+_AS_THEY_ARE = (
+    "name", "queue_lag", "spool_bytes", "spool_events", "spool_damaged", "accepted", "ticks_missed", "trouble"
+)  # fmt: skip
 
 Done = Callable[[Arrival, Exception | None], None]
 
@@ -336,17 +339,10 @@ class Service:
             waiting_bytes=self.shares.used,
             streams=[
                 StreamStatusModel(
-                    name=stream.name,
                     lag_seconds=round(stream.lag_seconds, 3),
-                    queue_lag=stream.queue_lag,
-                    spool_bytes=stream.spool_bytes,
-                    spool_events=stream.spool_events,
-                    spool_damaged=stream.spool_damaged,
-                    accepted=stream.accepted,
                     refused=None if stream.refused is None else dict(sorted(stream.refused.items())),
                     ticks_published=stream.tick,
-                    ticks_missed=stream.ticks_missed,
-                    trouble=stream.trouble,
+                    **{name: getattr(stream, name) for name in _AS_THEY_ARE},
                 )
                 for stream in self.streams.values()
             ],
