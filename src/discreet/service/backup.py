@@ -34,7 +34,7 @@ def backup(data: Path, target: Path, ledger: Path | str | None = None) -> list[s
             folder, copied = data / "streams" / name, target / "streams" / name
             if kept.file == "pan.state":
                 left_out.append(name)
-            elif kept.file is not None and (folder / kept.file).exists():  # else its last tick is out
+            elif (folder / kept.file).exists():  # else its last tick is out
                 for made in (copied.parent, copied, copied / "spool"):
                     make_folder(made)
                 write_file(copied / kept.file, (folder / kept.file).read_bytes())

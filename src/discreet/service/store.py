@@ -26,9 +26,9 @@ from discreet.watch.timetable import RunSpan
 
 _VERSION = 2
 _PATIENCE = 30.0  # seconds, for other processes that write
-_RUNS = """create table runs (name text not null, run integer not null, begins real not null, ends real not null,
-    last integer not null, primary key (name, run)) without rowid"""  # of streams that begin anew with the calendar
-_SCHEMA = f"""{_RUNS};
+_SCHEMA = """
+create table runs (name text not null, run integer not null, begins real not null, ends real not null,
+    last integer not null, primary key (name, run)) without rowid;
 create table streams (name text primary key, definition text not null, digest text not null, begins real not null,
     grants text not null) without rowid;
 create table states (name text primary key, run integer not null, tick integer not null,
@@ -51,9 +51,9 @@ class Kept:
     digest: str
     begins: float
     grants: list[dict[str, float]]
-    run: int | None
+    run: int
     tick: int
-    file: str | None
+    file: str
     edges: list[float]  # when it began, and when its runs ended or will end
 
 
@@ -92,16 +92,16 @@ class Store:
         self._writer, self._reader, self._archive = self._connect(), self._connect(), self._connect()
         self._writing, self._reading, self._looking_up = threading.RLock(), threading.Lock(), threading.Lock()
         self._held = self._number_of_holder()
-        if self._version() < _VERSION:
+        if self._version() == 0:
             with self.writing() as db:
                 # Looked at again: another process may have found the new file, too.
-                for statement in {0: _SCHEMA.split(";"), 1: [_RUNS]}.get(self._version(), []):
+                for statement in _SCHEMA.split(";") if self._version() == 0 else ():
                     db.execute(statement)
                 db.execute(f"pragma user_version = {_VERSION}")
         version = self._version()
         if version != _VERSION:
             self.close()
-            raise DiscreetError(f"{str(self.path)!r} was made by a newer version of discreet (format {version})")
+            raise DiscreetError(f"{str(self.path)!r} was made by another version of discreet (format {version})")
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
@@ -176,14 +176,14 @@ class Store:
         """All that ever began."""
         rows = self._rows(
             "select s.name, definition, digest, begins, grants, run, tick, file from streams s "
-            "left join states t on s.name = t.name"
+            "join states t on s.name = t.name"
         )
         runs: dict[str, list[float]] = {}
         for name, ends in self._rows("select name, ends from runs order by name, run"):
             runs.setdefault(name, []).append(ends)
         return {
             name: Kept(
-                json.loads(definition), digest, begins, json.loads(grants), run, tick or 0, file,
+                json.loads(definition), digest, begins, json.loads(grants), run, tick, file,
                 [begins, *runs.get(name, [])],
             )
             for name, definition, digest, begins, grants, run, tick, file in rows

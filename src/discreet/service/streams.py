@@ -188,7 +188,7 @@ class LiveStream(abc.ABC):
             self._check(kept, now)
             self.definition = self.definition.begun_as(kept.digest)
             self.timetable, self.tick = self.definition.timetable(kept.edges), kept.tick
-            self.run = kept.run or 1
+            self.run = kept.run
             self._go_on(kept)
             if self.tick:
                 (text,) = self.around.store.releases(self.name, self.tick, self.tick)
@@ -462,7 +462,6 @@ class SpooledStream(LiveStream):
         self.present.begin()
 
     def _go_on(self, kept: Kept) -> None:
-        assert kept.file is not None
         if self.tick == self.last_tick and not (self.folder / kept.file).exists():
             self._forget()
             return
