@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.arrow_calls import of_numbers, sorted_places
+from discreet.events.arrow_calls import encoded, filled, of_numbers, sorted_places
 from discreet.events.values import (
     ARROW_NAMES,
     as_arrow,
@@ -305,14 +305,9 @@ class Release:
         k = whole_number("k", k, 0)
         if not self.by:
             return copy.copy(self) if k >= len(self) else copy.copy(self)._take(range(k))
-        seen: dict[Any, int] = {}
-        kept = []
-        for place, item in enumerate(self.items):
-            group = self._group_of(item)
-            seen[group] = seen.get(group, 0) + 1
-            if seen[group] <= k:
-                kept.append(place)
-        return copy.copy(self)._take(kept)
+        starts = self._group_starts()
+        place_in_group = np.arange(len(self)) - np.repeat(starts, np.diff(starts, append=len(self)))
+        return copy.copy(self)._take(np.flatnonzero(place_in_group < k))
 
     def first(self, rows: int) -> Release:
         """The first rows, of whichever groups; of those after them nothing is said."""
@@ -338,12 +333,24 @@ class Release:
     def in_order_of(self, places: npt.NDArray[np.int64]) -> Release:
         """The same rows in the order of a public list, within each group; `places` has the place of each."""
         group = np.zeros(len(self), np.int64)
-        if self.by:
-            keys = [self._group_of(item) for item in self.items]
-            group[1:] = np.cumsum([one != next_one for one, next_one in pairwise(keys)])
+        group[self._group_starts()[1:]] = 1
+        group = np.cumsum(group)
         ordered = copy.copy(self)._take(np.lexsort((places, group)).astype(np.int64))
         ordered.in_list_order = True
         return ordered
+
+    def _group_starts(self) -> npt.NDArray[np.int64]:
+        """Where each group begins: rows are in the order of the groups."""
+        new = np.zeros(len(self), np.bool_)
+        new[:1] = True
+        for _, column in columns_of(self._items)[: len(self.by)]:
+            if pa.types.is_union(column.type):
+                values = column.to_pylist()
+                new[1:] |= np.array([one != next_one for one, next_one in pairwise(values)], np.bool_)
+            else:
+                codes = np.asarray(filled(encoded(column).indices, -1))
+                new[1:] |= codes[1:] != codes[:-1]
+        return np.flatnonzero(new)
 
     def _take(self, rows: Places | list[int] | range) -> Release:
         """Keep these rows alone, in this order; it is changed in its place."""
