@@ -298,11 +298,11 @@ class AtomicFile:
         from tempfile import gettempdir
 
         self.path = path
-        if path.is_dir():
-            raise DiscreetError(f"the output {str(path)!r} is a directory")
-        self._final = Path(os.path.realpath(path))
-        self._replaces = self._final.is_file() or not self._final.exists()
         try:
+            if path.is_dir():
+                raise DiscreetError(f"the output {str(path)!r} is a directory")
+            self._final = Path(os.path.realpath(path))
+            self._replaces = self._final.is_file() or not self._final.exists()
             if not os.access(self._final, os.W_OK) and self._final.exists():
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             folder = self._final.parent if self._replaces else Path(gettempdir())

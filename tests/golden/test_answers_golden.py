@@ -1,0 +1,18 @@
+"""Functions of every room answer as they did: values, types, words of refusals, limits.
+
+`tests/golden/answers` has a file of cases for each room, and a file of what they answered. Where something is meant to
+change, `python tests/golden/answers/pin.py --write` writes the answers again, and the difference is part of the commit.
+"""
+
+import pytest
+from tests.golden.answers.pin import ROOMS, answer, cases, differences, pinned
+
+
+@pytest.mark.parametrize(("room", "name"), [(room, name) for room in ROOMS for name in cases(room)])
+def test_it_answers_as_it_did(room, name):
+    assert list(differences(answer(room, name), pinned(room)[name])) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_nothing_else_is_pinned(room):
+    assert list(pinned(room)) == list(cases(room))
