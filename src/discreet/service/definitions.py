@@ -168,10 +168,10 @@ class StreamDefinition(BaseModel):
         if not 1 <= self.ticks <= MAX_TICKS:
             raise ValueError(f"a horizon must be 1 to {MAX_TICKS:,} ticks, not {self.ticks:,}")
         needed, allowed = _FIELDS[self.kind]
-        for name in needed:
+        for name in sorted(needed):
             if getattr(self, name) is None:
                 raise ValueError(f"{self.kind} needs {name}")
-        for name in _OF_KINDS - needed - allowed:
+        for name in sorted(_OF_KINDS - needed - allowed):
             if getattr(self, name) not in (None, (), {}):
                 raise ValueError(f"{name} cannot be used with {self.kind}")
         if self.trust == "pan" and self.kind not in ("count", "distinct"):

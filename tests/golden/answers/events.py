@@ -258,12 +258,13 @@ def cutting():
 
 
 def live(kind, pieces, **words):
-    """A file that grows piece by piece: batches with their places, what is bad, what is kept, and going on from there."""
+    """A file that grows piece by piece: batches with their places, what is bad, what is kept, and going on from it."""
 
     def ask(folder):
         data = HEADER.get(kind, b"") + b"".join(record for record in FILES[kind] if len(record) < 4000)
         if kind == "jsonl":
-            data += b'{"query": "t", "n": "2026-01-02T03:04:05Z"}\n{"query": ["a", null, 3], "n": 7}\n{"query": ["a", 1.5], "n": 7}\n'
+            data += b'{"query": "t", "n": "2026-01-02T03:04:05Z"}\n'
+            data += b'{"query": ["a", null, 3], "n": 7}\n{"query": ["a", 1.5], "n": 7}\n'
         path, found, remarks = folder / f"it.{ENDINGS.get(kind, kind)}", [], []
         how = {
             "column": COLUMN[kind],

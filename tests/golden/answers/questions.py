@@ -86,7 +86,6 @@ TOP = {
     "length of rows": {"column": "page", "length": 1000, **SKIP},
     "total share": {"column": "page", "total_share": 0.25, **SKIP},
     "capacity": {"column": "page", "capacity": 3, **SKIP},
-    "memory": {"column": "page", "memory": "300MB", **SKIP},
     "offset": {"column": "page", "mechanism": "offset", "capacity": 4, **SKIP},
     "stability": {"column": "page", "mechanism": "stability", **SKIP},
     "count-min": {"column": "page", "mechanism": "count_min", "capacity": 16, **SKIP},

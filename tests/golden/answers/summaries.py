@@ -11,7 +11,7 @@ from tests.golden.commands.tables import Numbers
 
 import discreet as dc
 from discreet.summaries.combinations import MOST_COMBINATIONS, Combinations, most_of
-from discreet.summaries.counters import RawCounts, ValuesSeen, update_all, wrap_counters
+from discreet.summaries.counters import RawCounts, ValuesSeen, wrap_counters
 from discreet.summaries.memory import COUNTERS, KEY_BYTES, SKETCH_MEMORY, Memory, counters_in
 from discreet.summaries.moments import GroupSums, ValueMoment
 from discreet.summaries.people import ListedPeople, ValueRange, by_person, discovery_weight, each_once, scaled
@@ -398,11 +398,6 @@ CASES = {
             np.array([1, 1, 3], np.int8),
             [],
         )
-    ],
-    "several at once": lambda: [
-        (update_all(both := [dc.ExactCounts(), dc.MisraGries(2)], ["a", None], nulls="skip"), [b.total for b in both])[
-            1
-        ]
     ],
     "values seen": seen("skip"),
     "values seen, no nulls": seen("error"),
