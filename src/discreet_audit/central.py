@@ -62,7 +62,7 @@ from discreet.summaries import (
 )
 from discreet_audit import closed_forms as forms
 from discreet_audit.closed_forms import Key, NoiseLaw, StatePair
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, register, twin, violations
+from discreet_audit.core import Audit, Effort, Finding, Twin, checked, claim, faults, largest, never, register, twin
 from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
 from discreet_audit.statistical import ScoredPair, proved
 
@@ -293,7 +293,7 @@ class Kind:
         for k in self.sizes(m):
             pairs, tried = self.states(k, m, longer)
             broken = sum(not self.holds(first, second, k, 1) for first, second in pairs)
-            findings.append(Finding("structure", self.lemma.format(k=k), "violations", 0, broken, tried))
+            findings.append(never(self.lemma.format(k=k), broken, tried))
         return tuple(findings)
 
 
@@ -501,7 +501,7 @@ def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: An
     # length or offset is published too: the event may move it by one, for which the noise on it makes up.
     hidden = mechanism(empty, ScriptedSource(0, hiding)).to_payload()
     shifts = (0,) if mechanism.error_model.offset_noise is None else (0, -1, 1)
-    found = {
+    found: dict[str, object] = {
         "the order of the items is not that of the counts": not all(map(in_order, (*releases, *scripted))),
         "repeated releases have the same noise": repeats and visible and alike,
         "releasing changes the summary": _state(summary) != before,
@@ -511,9 +511,7 @@ def _plumbing(mechanism: Mechanism, summary: Any, more: Any, empty: Any, one: An
         "a release does not say where its noise came from": any(release.guarantee.seeded for release in releases)
         or not scripted[0].guarantee.seeded,
     }
-    wrong = [what for what, so in found.items() if so]
-    check = "order, repetition, empty stream, metadata"
-    return Finding("statistical", check, "violations", 0, len(wrong), 1, "; ".join(wrong))
+    return faults("order, repetition, empty stream, metadata", found)
 
 
 def _state(summary: Any) -> Any:
@@ -597,9 +595,9 @@ class CounterAudit(HistogramAudit):
             worst, tried, _ = self.worst(mechanism, noise, effort)
             steps = self._steps(mechanism)
             detail, total = f"one event: {worst:.6g}" if steps > 1 else "", forms.group_delta(worst, epsilon, steps)
-            yield Finding("exact", "worst neighbouring pair", "delta", delta, total, tried, detail)
+            yield checked("worst neighbouring pair", "delta", delta, total, tried, detail)
         wrong, tried = self.conforms(mechanism)
-        yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong, 0, f"{tried} keys")
+        yield never("the code draws and shows what the law says", wrong, 0, f"{tried} keys")
 
     def _steps(self, mechanism: Any) -> int:
         """A user of m events is m steps, unless the pairs are those of users already."""
@@ -645,7 +643,7 @@ class CounterAudit(HistogramAudit):
             worst = max(forms.shared_split_delta(noise, common, i, j, cut, epsilon, steps) for i, j in splits)
         else:
             worst = max(forms.gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
-        return Finding("exact", f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
+        return checked(f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
 
     def conforms(self, mechanism: Any) -> tuple[int, int]:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
@@ -744,7 +742,7 @@ class CounterAudit(HistogramAudit):
         script = ScriptedSource(0, level * (2 if self.shared == "halves" else 1))
         some = pairs[:: max(1, len(pairs) // effort.released_pairs)]
         worst = max(self._distance(*(mechanism(summary, script) for summary in pair)) for pair in some)
-        yield Finding("coupled", "sensitivity of what is released", "sensitivity", declared, worst, len(some))
+        yield checked("sensitivity of what is released", "sensitivity", declared, worst, len(some))
 
     def large_pairs(self, mechanism: Any, effort: Effort) -> list[tuple[Any, Any]]:
         """Summaries of large random neighbouring streams."""
@@ -757,7 +755,7 @@ class CounterAudit(HistogramAudit):
         """How many of the pairs break the lemma."""
         holds, k, most = SUMMARIES[self.summary].holds, _capacity(mechanism, 16), items_of(mechanism)
         broken = (not holds(counters_of(one), counters_of(two), k, most) for one, two in pairs)
-        return violations("coupled", "large random streams keep the structure", broken)
+        return never("large random streams keep the structure", broken)
 
     def _distance(self, first: Release, second: Release) -> float:
         """How far apart two releases with the same noise are, in the norm that the noise is for."""
@@ -967,25 +965,24 @@ class EntriesAudit(HistogramAudit):
         if rho is not None:
             farthest = max(forms.squared_distance(pair) for pair in pairs) if self.reduces else mechanism.capacity
             lost = float(m * m * farthest / (2 * Fraction(mechanism.scale) ** 2))
-            yield Finding("exact", "l2-distance over sigma", "rho", rho * (1.0 + 1e-12), lost, len(pairs))
+            yield checked("l2-distance over sigma", "rho", rho * (1.0 + 1e-12), lost, len(pairs))
         else:
             # What common entries lose; with a threshold, what they lose far above it.
             loss = max(forms.pure_loss(pair, mechanism.scale) for pair in pairs)
             if not self.reduces:
                 loss = float(mechanism.capacity / Fraction(mechanism.scale))
-            yield Finding("exact", "l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
+            yield checked("l1-distance over the scale", "epsilon", epsilon, m * loss, len(pairs))
         if mechanism.universe is None:
             noise = NoiseLaw("laplace", mechanism.scale, min(1e-16, delta * 1e-8))
             step = epsilon if self.reduces else epsilon / m
             worst = max(self._delta(mechanism, noise, one, step, m) for pair in pairs for one in (pair, pair.swapped))
             total = worst if self.reduces else forms.group_delta(worst, epsilon, m)
-            yield Finding("exact", "worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
+            yield checked("worst neighbouring pair", "delta", delta, total, 2 * len(pairs))
         elif mechanism.universe.size <= 4 and mechanism.capacity <= 2 and epsilon >= 1.5 and not self.parts and m == 1:
             # Every branch of the real code on every short stream over the universe.
             streams = neighbouring_streams(range(mechanism.universe.size), 2)
             found = worst_divergence(mechanism, partial(self.filled, mechanism), streams, epsilon, cutoff=1e-4)
-            what = "every branch of the code, least delta"
-            yield Finding("exact", what, "delta", delta, found.lower, 0, "length <= 2")
+            yield checked("every branch of the code, least delta", "delta", delta, found.lower, 0, "length <= 2")
         yield self._conforms(mechanism)
 
     def _delta(self, mechanism: Entries, noise: NoiseLaw, pair: StatePair, epsilon: float, m: int) -> float:
@@ -1025,7 +1022,7 @@ class EntriesAudit(HistogramAudit):
             expected = {item: (-2 * v + u) // (2 * u) if u > 1 else -v for v, item in shown}
             wrong += shown_by(release) != expected
             wrong += any((draw.law, draw.scale) != (mechanism.law, mechanism.scale) for draw in source.draws)
-        return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+        return never("the code draws and shows what the law says", wrong)
 
     def _entries(self, mechanism: Entries, summary: Any) -> tuple[list[Any], Any]:
         """The entries in the order in which the code draws noise for them, values from the definition."""
@@ -1069,7 +1066,7 @@ class EntriesAudit(HistogramAudit):
             return entries
 
         worst = max(distance(released(one), released(two)) for one, two in some)
-        yield Finding("coupled", "sensitivity of the entries", "sensitivity", declared, worst, len(some))
+        yield checked("sensitivity of the entries", "sensitivity", declared, worst, len(some))
         yield self._counters.large_structure(mechanism, pairs)
 
 
@@ -1101,12 +1098,12 @@ def _entry_sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
             lemma, most = f"LT Lemma 16, k={k}, in 1/(k+1)", 2 * k - 1
             length = math.sqrt(k * k + k - 1)
             longest = max(_l2(*pair) for pair in values)
-            findings.append(Finding("structure", f"{lemma}, l2", "sensitivity", length, longest, tried))
+            findings.append(checked(f"{lemma}, l2", "sensitivity", length, longest, tried))
         else:
             pairs, tried = merged_states(k)
             worst = max(_l1(dict(first.counts), dict(second.counts)) for first, second in pairs)
             lemma, most = f"LT Corollary 18, k={k}", k
-        findings.append(Finding("structure", lemma, "sensitivity", most, worst, tried))
+        findings.append(checked(lemma, "sensitivity", most, worst, tried))
     return tuple(findings)
 
 
@@ -1151,7 +1148,7 @@ class CellsAudit(HistogramAudit):
         cells, spent = 0.0, 0.0 if length is None else float(m / length.scale)
         if mechanism.noise == "laplace":
             loss = float(m * changes * height / Fraction(mechanism.scale)) + spent
-            yield Finding("exact", "l1-distance of what gets noise, over its scale", "epsilon", epsilon, loss)
+            yield checked("l1-distance of what gets noise, over its scale", "epsilon", epsilon, loss)
         elif m == height == 1:
             cells = forms.gaussian_split_delta(noise, 0, changes, 10**9, epsilon - spent)
         else:  # what the mechanism reserves: the shift is not a lattice sum
@@ -1161,9 +1158,8 @@ class CellsAudit(HistogramAudit):
         lengths = (10, 400, 10_000) if public is None else (public,)  # some that a noisy one may turn out to be
         worst, how = max(self.failing(mechanism, noise, n) for n in lengths)
         total = cells + worst + (1.0 + math.exp(epsilon)) * short
-        yield Finding("exact", self.beside, "delta", delta, total, 1, f"cells {cells:.3g}, length {short:.3g}, {how}")
-        wrong = self.conforms(mechanism)
-        yield Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+        yield checked(self.beside, "delta", delta, total, 1, f"cells {cells:.3g}, length {short:.3g}, {how}")
+        yield never("the code draws and shows what the law says", self.conforms(mechanism))
 
     def length_noise(self, mechanism: Any) -> NoiseLaw | None:
         """The law of the noise on the length, as it is drawn."""
@@ -1233,8 +1229,8 @@ class LinearAudit(CellsAudit):
     def structure(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """One event moves one cell of every row by one, on every pair of short streams."""
         l1, l2, tried = _cell_sensitivities(self.median, effort.length)
-        yield Finding("structure", "cells of 3 rows, l1", "sensitivity", 3.0, l1, tried)
-        yield Finding("structure", "cells of 3 rows, l2", "sensitivity", math.sqrt(3.0), l2, tried)
+        yield checked("cells of 3 rows, l1", "sensitivity", 3.0, l1, tried)
+        yield checked("cells of 3 rows, l2", "sensitivity", math.sqrt(3.0), l2, tried)
 
     def changes(self, mechanism: Linear) -> tuple[int, int]:
         """One cell of every row, by one."""
@@ -1314,7 +1310,7 @@ class LinearAudit(CellsAudit):
             declared = float(mechanism.scale * Fraction(epsilon)) / m * (1 + 1e-12)
         apart = ((first.not_private_cells() - second.not_private_cells()).ravel() for first, second in pairs)
         moved = (float(np.abs(each).sum() if laplace else np.sqrt((each * each).sum())) for each in apart)
-        yield largest("coupled", f"{'l1' if laplace else 'l2'}-sensitivity of the cells", declared, moved)
+        yield largest(f"{'l1' if laplace else 'l2'}-sensitivity of the cells", declared, moved)
 
 
 @lru_cache(maxsize=4)
@@ -1394,24 +1390,23 @@ class ShardedAudit(CounterAudit):
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Lemma 8 for a sketch, and that one event concerns one shard."""
         yield from super().structure(mechanism, effort)
-        yield self._short_streams(mechanism, effort, "structure")
+        yield self._short_streams(mechanism, effort)
 
-    def _short_streams(self, mechanism: Any, effort: Effort, kind: str) -> Finding:
+    def _short_streams(self, mechanism: Any, effort: Effort) -> Finding:
         pairs = list(neighbouring_streams(self._universe(mechanism), 5 + effort.length))
         summaries = {stream: self.filled(mechanism, stream) for pair in pairs for stream in pair}
-        broken = sum(not _one_shard_in_a_state(*(summaries[stream] for stream in pair)) for pair in pairs)
-        return Finding(kind, "one event changes one shard, by one event", "violations", 0, broken, len(pairs))
+        broken = (not _one_shard_in_a_state(*(summaries[stream] for stream in pair)) for pair in pairs)
+        return never("one event changes one shard, by one event", broken)
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """The delta of the shard that changes, that of the whole release where it can be written out, and the code."""
-        yield self._short_streams(mechanism, replace(effort, length=effort.length - 1), "exact")
+        yield self._short_streams(mechanism, replace(effort, length=effort.length - 1))
         yield from super().exact(mechanism, effort)
         if mechanism.capacity * mechanism.shards <= _FEW_COUNTERS:
             epsilon, delta = claim(mechanism)
             pairs = list(neighbouring_streams(self._universe(mechanism), 3 + effort.length, items_of(mechanism)))
             worst = worst_divergence(mechanism, partial(self.filled, mechanism), pairs, epsilon, _CUTOFF).upper
-            check = "the law of all shards together, from the code"
-            yield Finding("exact", check, "delta", delta, worst, 2 * len(pairs))
+            yield checked("the law of all shards together, from the code", "delta", delta, worst, 2 * len(pairs))
 
     def conforms(self, mechanism: Any) -> tuple[int, int]:
         k = min(mechanism.capacity, 8)
@@ -1457,8 +1452,7 @@ class ShardedAudit(CounterAudit):
 
     def large_structure(self, mechanism: Any, pairs: list[tuple[Any, Any]]) -> Finding:
         """One shard changes, and by one event."""
-        broken = sum(not _one_shard_in_a_state(*pair) for pair in pairs)
-        return Finding("coupled", "large random streams change one shard", "violations", 0, broken, len(pairs))
+        return never("large random streams change one shard", (not _one_shard_in_a_state(*pair) for pair in pairs))
 
     def _distance(self, first: Release, second: Release) -> float:
         a, b = shown_by(first), shown_by(second)
@@ -1667,10 +1661,10 @@ class OracleAudit(CellsAudit):
             truth = np.array([stream.count(item) for item in range(3)])
             wrong += bool(((estimates < truth - below) | (estimates > truth + above)).any())
             tried += 1
-        yield Finding("structure", "cells that one event changes", "sensitivity", told.changes, changed, tried)
-        yield Finding("structure", "by how much", "sensitivity", told.height, height, tried)
-        yield Finding("structure", "estimates are made from cells alone", "violations", 0, broken, tried)
-        yield Finding("structure", "estimates err by no more than stated", "violations", 0, wrong, tried)
+        yield checked("cells that one event changes", "sensitivity", told.changes, changed, tried)
+        yield checked("by how much", "sensitivity", told.height, height, tried)
+        yield never("estimates are made from cells alone", broken, tried)
+        yield never("estimates err by no more than stated", wrong, tried)
 
     def changes(self, mechanism: OracleHeavyHitters) -> tuple[int, int]:
         return mechanism.statement.changes, mechanism.statement.height
@@ -1724,7 +1718,7 @@ class OracleAudit(CellsAudit):
             return int(np.abs(sides[0].not_private_cells() - sides[1].not_private_cells()).sum())
 
         pairs = range(max(20, effort.large_pairs // 50))
-        yield largest("coupled", "l1-distance of the cells", told.changes * told.height, map(moved, pairs))
+        yield largest("l1-distance of the cells", told.changes * told.height, map(moved, pairs))
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
         noisy = mechanism.stream_length == "noisy"

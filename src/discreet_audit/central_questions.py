@@ -48,7 +48,7 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
-from discreet_audit.core import Audit, Effort, Finding, Twin, claim, largest, register, twin, violations
+from discreet_audit.core import Audit, Effort, Finding, Twin, checked, claim, largest, never, register, twin
 from discreet_audit.exact import Draw, ScriptedSource, least_whole
 from discreet_audit.statistical import clopper_pearson, proved
 
@@ -86,7 +86,7 @@ def shift_finding(budget: Budget, draw: Draw, changes: int, height: int, check: 
     """The same, against the budget."""
     quantity, lost = shift_loss(budget, draw, changes, height)
     claimed = budget.delta if quantity == "delta" else float(getattr(budget, quantity)) * _ROUNDED
-    return Finding("exact", check or f"{changes} numbers moved by {height}", quantity, claimed, lost)
+    return checked(check or f"{changes} numbers moved by {height}", quantity, claimed, lost)
 
 
 def _tail(x: float) -> float:
@@ -124,8 +124,7 @@ class CountAudit(ShiftAudit):
 
     def structure(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the number."""
-        moved = _moved(mechanism, 3 + effort.length)
-        yield largest("structure", "one unit moves the count", mechanism.sensitivity, moved)
+        yield largest("one unit moves the count", mechanism.sensitivity, _moved(mechanism, 3 + effort.length))
 
     def exact(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise that the release asks for, and that it publishes the sum and nothing else."""
@@ -136,7 +135,7 @@ class CountAudit(ShiftAudit):
             again = mechanism(count + 5, ScriptedSource(noise - 5))  # another count, the same sum
             wrong += estimate.value != max(count + noise, 0) or estimate != again
             wrong += len(source.draws) != 1 or not estimate.lower <= estimate.value <= estimate.upper
-        yield Finding("exact", "what is published is a function of the noisy count", "violations", 0, wrong)
+        yield never("what is published is a function of the noisy count", wrong)
         yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
 
     def coupled(self, mechanism: NoisyCount, effort: Effort) -> Iterator[Finding]:
@@ -146,10 +145,10 @@ class CountAudit(ShiftAudit):
             one, two = (mechanism(1000 + more, seeded_source(seed)) for more in (0, 1))
             return two.value - one.value != 1 or one.guarantee != two.guarantee or one.is_private
 
-        yield violations("coupled", "one unit moves the number alone", map(broken, range(20)))
+        yield never("one unit moves the number alone", map(broken, range(20)))
         if isinstance(mechanism, CreditedDistinct):
             moved = _credited_more(mechanism, _random_people(effort.large_pairs // 10))
-            yield largest("coupled", "one person more", mechanism.sensitivity, moved)
+            yield largest("one person more", mechanism.sensitivity, moved)
 
     def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
         def exact_zero(self: Any, count: int, source: Any) -> int:
@@ -171,8 +170,7 @@ class BadShareAudit(ShiftAudit):
 
     def structure(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
         """All small data: by how much one more row, or person, moves the statistic."""
-        moved = _moved_statistic(mechanism)
-        yield largest("structure", "one unit moves the statistic", mechanism.sensitivity, moved)
+        yield largest("one unit moves the statistic", mechanism.sensitivity, _moved_statistic(mechanism))
 
     def exact(self, mechanism: BadShare, effort: Effort) -> Iterator[Finding]:
         """The outcome is a function of the noisy statistic, behind noise for the shift of one unit."""
@@ -183,7 +181,7 @@ class BadShareAudit(ShiftAudit):
                 refused = mechanism.draw(statistic + around, source)
                 wrong += refused != mechanism.draw(statistic + around + 5, ScriptedSource(noise - 5))
                 wrong += refused != (statistic + around + noise > mechanism.cut) or len(source.draws) != 1
-        yield Finding("exact", "the outcome is a function of the noisy statistic", "violations", 0, wrong)
+        yield never("the outcome is a function of the noisy statistic", wrong)
         if source.draws:
             yield shift_finding(mechanism.budget, source.draws[0], 1, mechanism.sensitivity)
 
@@ -194,7 +192,7 @@ class BadShareAudit(ShiftAudit):
             outcomes = [mechanism.draw(s, seeded_source(seed)) for s in (-10, 0, mechanism.cut, 3 * mechanism.cut + 1)]
             return outcomes != sorted(outcomes) or outcomes[0] or not outcomes[-1]
 
-        yield violations("coupled", "the outcome rises with the statistic", map(broken, range(20)))
+        yield never("the outcome rises with the statistic", map(broken, range(20)))
 
     def twins(self, mechanism: BadShare) -> Sequence[Twin]:
         true_share = lambda self, statistic, source: statistic > 0  # noqa: E731
@@ -287,8 +285,8 @@ class ChoiceAudit(ShiftAudit):
     def structure(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """All small data: one more person moves every score by at most 1, and f_m by at most m."""
         scores, heights = zip(*self._moved(mechanism, _small_people(3 + effort.length, 2)), strict=True)
-        yield largest("structure", "one person moves a score, in steps", mechanism.STEPS, scores)
-        yield largest("structure", "one person moves f_m, in m", 1, heights)
+        yield largest("one person moves a score, in steps", mechanism.STEPS, scores)
+        yield largest("one person moves f_m, in m", 1, heights)
 
     def exact(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """What the choice and the noise cost together, by what they ask their source for, for every m."""
@@ -310,14 +308,14 @@ class ChoiceAudit(ShiftAudit):
             if quantity == "delta":  # all of the epsilon that it is for, or none
                 rest = float(budget.epsilon or 0.0) if rest <= budget.delta else math.inf
             lost = max(lost, spent**2 / 2.0 + rest if rho is not None else spent + rest)
-        yield Finding("exact", "the chosen m, its noise, and nothing else", "violations", 0, wrong)
+        yield never("the chosen m, its noise, and nothing else", wrong)
         claimed, kind = (mechanism.budget.epsilon, "epsilon") if rho is None else (rho, "rho")
-        yield Finding("exact", "choice and noise", kind, float(claimed or 0.0) * _ROUNDED, lost)
+        yield checked("choice and noise", kind, float(claimed or 0.0) * _ROUNDED, lost)
 
     def coupled(self, mechanism: ChosenDistinct, effort: Effort) -> Iterator[Finding]:
         """Larger data: one more person moves the scores and what is credited as claimed."""
         moved = self._moved(mechanism, _random_people(effort.large_pairs // 40))
-        yield largest("coupled", "one person more", 1, (max(score / mechanism.STEPS, f) for score, f in moved))
+        yield largest("one person more", 1, (max(score / mechanism.STEPS, f) for score, f in moved))
 
     def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
         part = mechanism.choice_epsilon
@@ -361,8 +359,8 @@ class UniverseAudit(ShiftAudit):
             return mechanism.counts(self.filled(rows))
 
         moved = [np.abs(counts((*rows, *more)) - counts(rows)) for rows in streams for more in combinations(items, m)]
-        yield largest("structure", "counts that one unit moves", m, (int(each.sum()) for each in moved))
-        yield largest("structure", "by how much", 1, (int(each.max()) for each in moved))
+        yield largest("counts that one unit moves", m, (int(each.sum()) for each in moved))
+        yield largest("by how much", 1, (int(each.max()) for each in moved))
 
     def exact(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; every item is published with noise of its own, at 0 as well."""
@@ -375,7 +373,7 @@ class UniverseAudit(ShiftAudit):
             wrong += [shown_by(release).get(item) for item in range(size)] != expected.tolist()
             draws += source.draws
         wrong += any(draw != draws[0] for draw in draws) or draws[0].size != size
-        yield Finding("exact", "every item has noise of its own", "violations", 0, wrong)
+        yield never("every item has noise of its own", wrong)
         yield shift_finding(mechanism.budget, draws[0], self.moved(mechanism), 1)
 
     def coupled(self, mechanism: UniverseHistogram, effort: Effort) -> Iterator[Finding]:
@@ -388,7 +386,7 @@ class UniverseAudit(ShiftAudit):
             same = len({release.to_payload() for release in releases}) == 1
             return not same or counts != sorted(counts, reverse=True) or not releases[0].guarantee.seeded
 
-        yield violations("coupled", "order of rows, items outside", map(broken, range(10)))
+        yield never("order of rows, items outside", map(broken, range(10)))
 
     def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
         draw = type(mechanism).draw
@@ -417,7 +415,7 @@ class ReportAudit(ShiftAudit):
 
     def structure(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
         """Shares, in parts of the budget, as exact fractions."""
-        yield largest("structure", "shares add up", 1, [float(sum(mechanism.shares))], "share")
+        yield largest("shares add up", 1, [float(sum(mechanism.shares))], "share")
 
     def exact(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
         """The noise that all questions ask for, of one law each, composed: epsilons and rhos add up."""
@@ -433,7 +431,7 @@ class ReportAudit(ShiftAudit):
         elif rho > 0.0:  # of Gaussian noise its exact delta
             left = _gaussian_delta(float(budget.epsilon or 0.0) - epsilon, math.sqrt(2.0 * rho))
             quantity, claimed, lost = "delta", budget.delta, left
-        yield Finding("exact", "all questions together", quantity, claimed, lost)
+        yield checked("all questions together", quantity, claimed, lost)
 
     def statistical(self, mechanism: Report, effort: Effort) -> Iterator[Finding]:
         source, (first, second, score) = fresh_source(), self.neighbours(mechanism)
@@ -450,7 +448,7 @@ class ReportAudit(ShiftAudit):
             one, two = (map(_number_of, _drawn(mechanism, table, seeded_source(seed))) for table in tables)
             return any(abs(a - b) > most for a, b, most in zip(one, two, allowed, strict=True))
 
-        yield violations("coupled", "one unit moves the answers", map(broken, range(5)))
+        yield never("one unit moves the answers", map(broken, range(5)))
 
     def twins(self, mechanism: Report) -> Sequence[Twin]:
         ways, budget = Report.ways, mechanism.budget
@@ -586,7 +584,7 @@ class QuantilesAudit(ShiftAudit):
             answers = [mechanism(each, seeded_source(seed)) for each in given]
             return len(set(answers)) != 1 or not answers[0].guarantee.seeded
 
-        return violations("coupled", "order of rows, values outside", map(broken, range(10)))
+        return never("order of rows, values outside", map(broken, range(10)))
 
     def not_cut(self, mechanism: Any, every_row: Callable[..., Any]) -> list[Twin]:
         """Data that are not cut to the range, or to the rows of a person."""
@@ -617,9 +615,9 @@ class QuantileTreeAudit(QuantilesAudit):
         """All small data: one more row, or person with several, moves each level by at most the height, in sum."""
         levels, height = mechanism.tree.levels, mechanism.height
         moved = [self._change(mechanism, *pair) for pair in self.small(mechanism, 2 + effort.length)]
-        yield largest("structure", "nodes, in sum", levels * height, (int(each.sum()) for each in moved))
+        yield largest("nodes, in sum", levels * height, (int(each.sum()) for each in moved))
         squares = (sum(int(one) ** 2 for one in each) for each in moved)
-        yield largest("structure", "squared length", levels * height**2, squares)
+        yield largest("squared length", levels * height**2, squares)
 
     def exact(self, mechanism: QuantileTree, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; what is published is a function of the noisy nodes alone."""
@@ -637,7 +635,7 @@ class QuantileTreeAudit(QuantilesAudit):
             wrong += not all(row.lower <= row.value <= row.upper for row in answers[0])
             asked += first.draws
         wrong += len(asked) != 12 or any(draw != asked[0] for draw in asked) or asked[0].size != tree.nodes
-        yield Finding("exact", "a function of noisy nodes, each with noise of its own", "violations", 0, wrong)
+        yield never("a function of noisy nodes, each with noise of its own", wrong)
         yield shift_finding(mechanism.budget, asked[0], tree.levels, mechanism.height)
 
     def neighbours(self, mechanism: QuantileTree) -> Neighbours:
@@ -651,7 +649,7 @@ class QuantileTreeAudit(QuantilesAudit):
         yield self.outside(mechanism)
         pairs = self.large(mechanism, effort.large_pairs // 10)
         moved = (int(self._change(mechanism, *pair).sum()) for pair in pairs)
-        yield largest("coupled", "one unit more", mechanism.tree.levels * mechanism.height, moved)
+        yield largest("one unit more", mechanism.tree.levels * mechanism.height, moved)
 
     def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
         def every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
@@ -745,13 +743,13 @@ class QuantileChoiceAudit(QuantilesAudit):
         many, middle = len(mechanism.quantiles), mechanism.grid.bins * mechanism.parts // 2
         ends = [mechanism.boundaries(tuple(sorted(parts))) for parts in product((0, middle), repeat=many)]
         found = [self._both(mechanism, pair) for pair in self.small(mechanism, 2 + effort.length)]
-        yield largest("structure", "what a unit adds", mechanism.height, (added for _, _, added in found))
+        yield largest("what a unit adds", mechanism.height, (added for _, _, added in found))
 
         def nodes(found: Found, end: Any) -> Any:
             return mechanism.tree.counts(mechanism.in_cells(found, end))
 
         moved = (max(int(np.abs(nodes(b, e) - nodes(a, e)).sum()) for e in ends) for a, b, _ in found)
-        yield largest("structure", "nodes, in sum", mechanism.tree.levels * mechanism.height, moved)
+        yield largest("nodes, in sum", mechanism.tree.levels * mechanism.height, moved)
 
     def exact(self, mechanism: QuantileChoice, effort: Effort) -> Iterator[Finding]:
         """The law of what is chosen over all neighbours, and the shift behind the noise of the tree."""
@@ -763,18 +761,18 @@ class QuantileChoiceAudit(QuantilesAudit):
             wrong += not all(row.lower <= row.value <= row.upper for row in answer)
             asked += source.draws
         wrong += len(asked) != 6 or any(draw != asked[0] for draw in asked) or asked[0].size != mechanism.tree.nodes
-        yield Finding("exact", "one noise for every node of the tree", "violations", 0, wrong)
+        yield never("one noise for every node of the tree", wrong)
         pairs = choice_neighbours(mechanism, (0, 1, 3, 40) if mechanism.grid.bins < 4 else (0, 2, 40))
         lost = (choice_loss(mechanism, *pair) for pair in pairs)
         kind = "epsilon" if budget.rho is None else "rho"
         of_choices = float(sum(each if budget.rho is None else each**2 / 8 for each in mechanism.epsilons))
-        yield largest("exact", "what is chosen", of_choices * (1.0 + 1e-9), lost, kind)
+        yield largest("what is chosen", of_choices * (1.0 + 1e-9), lost, kind)
         # The tree has what the choices leave.
         left = float(budget.rho or budget.epsilon or 0.0) - of_choices
         rest = Budget(max(left, 1e-9), budget.delta) if budget.rho is None else budget
         quantity, of_tree = shift_loss(rest, asked[0], mechanism.tree.levels, mechanism.height)
         if quantity == kind:
-            yield Finding("exact", "the tree", kind, left * (1.0 + 1e-9), of_tree)
+            yield checked("the tree", kind, left * (1.0 + 1e-9), of_tree)
         else:
             yield shift_finding(rest, asked[0], mechanism.tree.levels, mechanism.height)
 
@@ -788,7 +786,7 @@ class QuantileChoiceAudit(QuantilesAudit):
         """The order of rows, values outside; on larger data, by how much one unit moves the exponents of a choice."""
         yield self.outside(mechanism)
         found = [self._both(mechanism, pair) for pair in self.large(mechanism, effort.large_pairs // 20)]
-        yield largest("coupled", "one unit more", mechanism.height, (added for _, _, added in found))
+        yield largest("one unit more", mechanism.height, (added for _, _, added in found))
 
         def moved(before: Found, after: Found) -> float:
             both = (mechanism.exponents(held, mechanism.root()) for held in (before, after))
@@ -796,7 +794,7 @@ class QuantileChoiceAudit(QuantilesAudit):
             return (max(change) - min(change)) / float(mechanism.epsilons[0])
 
         check = "range of the exponents, in epsilon of a level"
-        yield largest("coupled", check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
+        yield largest(check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
 
     def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
         def overlapping(self: QuantileChoice, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
@@ -885,14 +883,11 @@ class _Noted(np.ndarray[Any, np.dtype[np.int64]]):
 class GivenNoise(ScriptedSource):
     """A source whose noise is given for each time it is asked; afterwards 0. It notes what its noise is added to."""
 
-    def __init__(self, again: Sequence[NoisySums] = ()) -> None:
-        super().__init__()
-        self.levels: list[Any] = []
-        self.again = [*again]
-        self.steps: list[NoisySums] = []
+    def __init__(self, again: Iterable[NoisySums] = (), turns: Iterable[Any] = ()) -> None:
+        super().__init__(turns=turns)
+        self.again, self.steps = [*again], list[NoisySums]()
 
     def discrete_gaussian(self, sigma: Any, size: Any = None) -> Any:
-        self.each = np.atleast_1d(self.levels.pop(0) if self.levels else 0)
         noise = super().discrete_gaussian(sigma, size).view(_Noted)
         noise.step, noise.sigma, noise.again = self.steps, float(sigma), self.again
         return noise
@@ -986,8 +981,7 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
     seconds: list[NoisySums] = []
 
     def passes(first: int, second: int) -> bool:
-        source = GivenNoise()
-        source.levels = [np.where(quiet, 0, first), np.where(quiet, _NEVER, second)]
+        source = GivenNoise(turns=[np.where(quiet, 0, first), np.where(quiet, _NEVER, second)])
         found = len(mechanism.discover(people, source)[0]) > 0
         seconds[:] = source.steps[1:]
         return found
@@ -1042,6 +1036,9 @@ class PeopleAudit(Audit):
     times = 1
     """Rows with each item of the person who is added."""
 
+    few: tuple[list[str], Sequence[list[str]]] = [*"abc"], (["a"], ["b"], ["a", "b"], [*"abc"], [*"c" * 50, "a"])
+    """Of small data: what the first person has, and what any other may have."""
+
     def crowd(self, mechanism: Any) -> list[list[str]]:
         """People enough for every item to be found without noise, each item with its own number of them."""
         few = len(COMMON)
@@ -1071,18 +1068,15 @@ class PeopleAudit(Audit):
         return list(dict.fromkeys((mechanism.unit, User(1))))
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
-        """All small data sets: one more person moves every sum by one length, and one bin by one."""
-        sets = [["a"], ["b"], ["a", "b"], ["a", "b", "c"], ["c"] * 50 + ["a"]]
-        places, weights = np.arange(3), np.array([300, 700, 1024])
+        """All small data sets: one more person moves every sum by one length."""
+        pairs = ([self.sums(mechanism, data) for data in pair] for pair in one_person_more(*self.few, effort))
+        yield largest("one person's vector in every sum", float(LENGTH), (farthest(*pair) for pair in pairs))
 
-        def answers(data: Sequence[Sequence[str]]) -> tuple[Counts, ...]:
-            people = _listed(mechanism, data)
-            aimed, counted = people.aimed_weights(256, weights), people.scaled_sums(places, weights, 900.0)
-            return people.discovery_weights(256), aimed, counted
-
-        pairs = one_person_more(["a", "b", "c"], sets, effort)
-        moved = (farthest(answers(before), answers(after)) for before, after in pairs)
-        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
+    def sums(self, mechanism: Any, data: Sequence[Sequence[str]]) -> Sequence[Counts]:
+        """All that gets noise."""
+        people, weights = _listed(mechanism, data), np.array([300, 700, 1024])
+        aimed, counted = people.aimed_weights(256, weights), people.scaled_sums(np.arange(3), weights, 900.0)
+        return people.discovery_weights(256), aimed, counted
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """delta from the shifts, the noise and the cuts of the release itself."""
@@ -1092,7 +1086,7 @@ class PeopleAudit(Audit):
     def _exact(self, mechanism: PersonVectors) -> Iterator[Finding]:
         base, of = self.crowd(mechanism), f" ({mechanism.unit})"
         before = self.steps(mechanism, base)
-        yield Finding("exact", f"answers that are published without noise{of}", "violations", 0, before.bare)
+        yield never(f"answers that are published without noise{of}", before.bare)
         worst, pairs, changed = 0.0, 0, 0
         for d in _SIZES:
             for common in {0, min(d, len(COMMON)), min(d, 1)}:
@@ -1107,9 +1101,9 @@ class PeopleAudit(Audit):
                 worst = max(worst, self.delta(mechanism, mu, after.steps, own))
                 pairs += 1
                 changed += after.published != before.published
-        yield Finding("exact", f"all steps together{of}", "delta", claim(mechanism)[1], worst, pairs)
+        yield checked(f"all steps together{of}", "delta", claim(mechanism)[1], worst, pairs)
         # With equal noisy answers nothing that is published may differ.
-        yield Finding("exact", f"what is published beside noisy answers{of}", "violations", 0, changed, pairs)
+        yield never(f"what is published beside noisy answers{of}", changed, pairs)
 
     def delta(self, mechanism: PersonVectors, mu: float, steps: list[NoisySums], own: list[str]) -> float:
         """The larger of both directions; own items are what only the data with the person can show."""
@@ -1148,7 +1142,7 @@ class PeopleAudit(Audit):
             first, second = ({*mechanism(_listed(mechanism, x), seeded_source(seed)).items} for x in (data, shuffled))
             return (not first <= known) + (first != second) + (not first)
 
-        yield violations("coupled", f"order of people, and {what}", map(broken, range(4)))
+        yield never(f"order of people, and {what}", map(broken, range(4)))
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
         kind = type(mechanism)
@@ -1183,10 +1177,10 @@ def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -
     """How often something happens in runs of the compiled release, at least: it is more seldom with 1e-7."""
     seen = [*happened]
     low, _ = clopper_pearson(sum(seen), len(seen), 1e-7)
-    return Finding("statistical", check, quantity, claimed, low, len(seen))
+    return checked(check, quantity, claimed, low, len(seen))
 
 
-def one_person_more(first: list[str], sets: list[list[str]], effort: Effort) -> Iterator[tuple[Any, Any]]:
+def one_person_more(first: list[str], sets: Sequence[list[str]], effort: Effort) -> Iterator[tuple[Any, Any]]:
     """All small data of these sets, and the same with one person more."""
     for *others, person in product(sets, repeat=3):
         base = [first, *others][: 1 + effort.length + 1]
@@ -1284,6 +1278,7 @@ class _PairsAudit(PeopleAudit):
     """The checks of people, of what they have together."""
 
     found, intervals = "discovered", "intervals"
+    few = [*"abcde"], (["a", "b"], ["b"], [*"abc"], [*"acd"], [*"abcd"], ["d", "e"])
 
     def listed(self, mechanism: PersonPairs, own: People, source: RandomSource) -> int:
         """Their items may be discovered: all pairs of these are public then."""
@@ -1296,22 +1291,21 @@ class _PairsAudit(PeopleAudit):
         return [mechanism.unit]
 
     def structure(self, mechanism: PersonPairs, effort: Effort) -> Iterator[Finding]:
-        """All small data sets: one more person moves every sum of pairs by one length, and one bin by one."""
-        sets = [["a", "b"], ["b"], ["a", "b", "c"], ["a", "c", "d"], ["a", "b", "c", "d"], ["d", "e"]]
-        weights = np.array([300, 700, 1024, 800])[: math.comb(4, mechanism.size)]
+        """Sums of pairs move as sums of people do; and one more person moves one bin by one."""
+        yield from super().structure(mechanism, effort)
 
-        def answers(data: Sequence[Sequence[str]]) -> tuple[tuple[Counts, ...], int]:
+        def bins(data: Sequence[Sequence[str]]) -> int:
             made = ListedPeople(data).combinations(np.arange(4), mechanism.size)
-            every, some = np.arange(made.total), np.arange(len(weights))
-            times = made.lengths(every, np.ones_like(every))[1]
-            return (made.discovery_weights(256), made.scaled_sums(some, weights, 900.0)), int(sum(times))
+            every = np.arange(made.total)
+            return int(sum(made.lengths(every, np.ones_like(every))[1]))
 
-        pairs = one_person_more(["a", "b", "c", "d", "e"], sets, effort)
-        found = [(answers(before), answers(after)) for before, after in pairs]
-        moved = (farthest(before[0], after[0]) for before, after in found)
-        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
-        bins = (after[1] - before[1] for before, after in found)
-        yield largest("structure", "one person's bins in the sizes", 1, bins)
+        moved = (bins(after) - bins(before) for before, after in one_person_more(*self.few, effort))
+        yield largest("one person's bins in the sizes", 1, moved)
+
+    def sums(self, mechanism: PersonPairs, data: Sequence[Sequence[str]]) -> Sequence[Counts]:
+        made = ListedPeople(data).combinations(np.arange(4), mechanism.size)
+        weights = np.array([300, 700, 1024, 800])[: math.comb(4, mechanism.size)]
+        return made.discovery_weights(256), made.scaled_sums(np.arange(len(weights)), weights, 900.0)
 
     def missed(self, mechanism: PersonPairs, data: Sequence[Sequence[str]], confidence: float) -> Callable[[int], bool]:
         """Whether they miss, where everybody counts in full and where not."""
@@ -1404,7 +1398,7 @@ class _RowsAudit(ShiftAudit):
                     after[: len(before)] -= before
                     yield int(np.abs(after).sum())
 
-        yield largest("structure", "one unit moves all sums together", mechanism.height, moved())
+        yield largest("one unit moves all sums together", mechanism.height, moved())
 
     def exact(self, mechanism: RowMoments, effort: Effort) -> Iterator[Finding]:
         """The shift behind the noise; what is published is a function of the noisy sums; a row alone is not shown."""
@@ -1416,7 +1410,7 @@ class _RowsAudit(ShiftAudit):
             drawn = mechanism(GroupSums(sums), source)
             again = mechanism(GroupSums(sums + 5), ScriptedSource(each=each.ravel() - 5))
             wrong += _shown(drawn) != _shown(again) or [draw.size for draw in source.draws] != [sums.size]
-        yield Finding("exact", "what is published is a function of the noisy sums", "violations", 0, wrong)
+        yield never("what is published is a function of the noisy sums", wrong)
         draw = source.draws[0]
         # Laplace noise hides what is moved in l1, Gaussian noise in l2.
         order = 1 if draw.law == "laplace" else 2
@@ -1429,7 +1423,7 @@ class _RowsAudit(ShiftAudit):
             law = reduce(np.convolve, [noise.mass] * parts)
             above = [int(_adds(mechanism, unit).sum()) for unit in _units(mechanism)]
             chance = float(law[max(cut - max(above) + parts * noise.reach, 0) :].sum())
-            yield Finding("exact", "a row alone is shown", "delta", mechanism.budget.delta, chance, len(above))
+            yield checked("a row alone is shown", "delta", mechanism.budget.delta, chance, len(above))
 
     def coupled(self, mechanism: RowMoments, effort: Effort) -> Iterator[Finding]:
         """With the same noise one unit moves the sums of its own group, and nothing else."""
@@ -1440,7 +1434,7 @@ class _RowsAudit(ShiftAudit):
             drawn = mechanism(GroupSums(full), seeded_source(seed))
             return bool((two - one != full).any()) or not drawn.guarantee.seeded
 
-        yield violations("coupled", "one unit moves its own sums alone", map(broken, range(20)))
+        yield never("one unit moves its own sums alone", map(broken, range(20)))
 
     def twins(self, mechanism: RowMoments) -> Sequence[Twin]:
         draw, cut, moment = type(mechanism).draw, mechanism.threshold, mechanism.moment
@@ -1516,6 +1510,8 @@ class _MomentsAudit(PeopleAudit):
     times = 50
     """Rows in each group of the person who is added: their vector is scaled."""
 
+    few = COMMON, (COMMON[:1], COMMON[1:2], COMMON[:2], COMMON, COMMON[2:] * 50 + COMMON[:1])
+
     def bounds(self, mechanism: PersonMoments) -> list[Unit]:
         return [mechanism.unit]
 
@@ -1537,19 +1533,10 @@ class _MomentsAudit(PeopleAudit):
         """Groups beside a public list are nobody's own: their rows are left out."""
         return super().delta(mechanism, mu, steps, own if mechanism.listed is None else [])
 
-    def structure(self, mechanism: PersonMoments, effort: Effort) -> Iterator[Finding]:
-        """All small data sets: one more person moves every sum by one length."""
-        sets = [COMMON[:1], COMMON[1:2], COMMON[:2], COMMON, COMMON[2:] * 50 + COMMON[:1]]
-        weights = np.resize([300, 700, 1024], 3 * mechanism.moment.parts)
-
-        def answers(data: Sequence[Sequence[str]]) -> tuple[Counts, ...]:
-            found, every = _people(mechanism, data), np.arange(len(weights))
-            looks = () if found.groups is None else (found.groups.discovery_weights(256),)
-            return (*looks, found.discovered(np.arange(3)).scaled_sums(every, weights, 900.0))
-
-        pairs = one_person_more(COMMON, sets, effort)
-        moved = (farthest(answers(before), answers(after)) for before, after in pairs)
-        yield largest("structure", "one person's vector in every sum", float(LENGTH), moved)
+    def sums(self, mechanism: PersonMoments, data: Sequence[Sequence[str]]) -> Sequence[Counts]:
+        found, weights = _people(mechanism, data), np.resize([300, 700, 1024], 3 * mechanism.moment.parts)
+        looks = () if found.groups is None else (found.groups.discovery_weights(256),)
+        return (*looks, found.discovered(np.arange(3)).scaled_sums(np.arange(len(weights)), weights, 900.0))
 
     def statistical(self, mechanism: PersonMoments, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release: on one person alone, and with one person more over a public list."""
@@ -1581,7 +1568,7 @@ class _MomentsAudit(PeopleAudit):
             one, two = (shown(people, seed) for people in (data, data[::-1]))
             return bool(one != two or (mechanism.listed is None and one != {*COMMON}))
 
-        yield violations("coupled", "order of people, and groups of nobody", map(broken, range(4)))
+        yield never("order of people, and groups of nobody", map(broken, range(4)))
 
     def twins(self, mechanism: PersonMoments) -> Sequence[Twin]:
         kind, parts = type(mechanism), mechanism.moment.parts

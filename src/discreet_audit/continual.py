@@ -49,7 +49,20 @@ from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, merge_ratios, threshold_delta
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, claim, largest, register, twin
+from discreet_audit.core import (
+    SLACK,
+    Audit,
+    Effort,
+    Finding,
+    Twin,
+    checked,
+    claim,
+    faults,
+    largest,
+    never,
+    register,
+    twin,
+)
 from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of, least_whole
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
@@ -297,7 +310,7 @@ def shifts_of_an_event(
         for noise, part in zip(noises, ("", totals), strict=False):
             norm, _, pairs = moved_by_an_event(noise, 1, effort)
             declared = noise.factor.sensitivity_to(noise.changes) * SLACK
-            yield Finding("structure", f"{what}{name}{part}", "sensitivity", declared, norm, pairs)
+            yield checked(f"{what}{name}{part}", "sensitivity", declared, norm, pairs)
 
 
 def cost_of_an_event(
@@ -319,15 +332,16 @@ def cost_of_an_event(
     return float(np.sqrt(2.0 * worst / items)) * float(sigma), worst, tried
 
 
-def variance_is_off(noise: npt.ArrayLike, error: float) -> tuple[float, float]:
-    """(limit, how far the variance of n noises is off, relative to what is stated).
+def variance_as_stated(what: str, noise: npt.ArrayLike, error: float, detail: str) -> Finding:
+    """How far the variance of n noises is off, relative to that of the stated error.
 
     They are normal except for rounding, so the deviation is sqrt(2/n). Of n >= 500, 7.5 of them are exceeded with a
     probability below 5e-10: exp(-n/2 (x - ln(1 + x))), and less below.
     """
     found = np.asarray(noise, np.float64)
     n = found.size
-    return 7.5 * float(np.sqrt(2.0 / n)), abs(float((found**2).mean()) / error**2 - 1.0)
+    limit, off = 7.5 * float(np.sqrt(2.0 / n)), abs(float((found**2).mean()) / error**2 - 1.0)
+    return checked(what, "relative variance", limit, off, 1, detail)
 
 
 def _in_counts(noise: CorrelatedNoise, z: Sequence[int]) -> int:
@@ -362,10 +376,11 @@ class WrittenNoise:
         return _in_counts(inside, self._run) + sum(_in_counts(part, self._totals) for part, _ in over)
 
 
-def told_apart(what: str, mechanism: Continual, run: Callable[[int], npt.ArrayLike], detail: str) -> Finding:
+def told_apart(what: str, mechanism: Continual, run: Callable[[int], npt.ArrayLike], runs: int, ticks: int) -> Finding:
     """Runs of the compiled code with an event (`run(1)`) and without (`run(0)`), as rows of numbers."""
     epsilon, delta = claim(mechanism)
-    return Finding("statistical", what, "epsilon", epsilon, measure_outputs(run(1), run(0), delta), 1, detail)
+    detail = f"{runs} runs of each, {ticks} ticks, delta={delta:g}"
+    return checked(what, "epsilon", epsilon, measure_outputs(run(1), run(0), delta), 1, detail)
 
 
 def published_counts(made: Any, first: Any, ticks: int, size: int) -> npt.NDArray[np.float64]:
@@ -424,7 +439,7 @@ class OverTimeAudit(Audit):
             two = type(two).from_bytes(two.to_bytes(), source=restarted)
             anew |= _plain(one.step(streams[2])) != _plain(two.step(streams[2]))
         again = "a tick that was published is published again with other noise"
-        found = {
+        found: dict[str, object] = {
             again: any(_plain(release) != shown for release in chain([restored], repeated)),
             "the order of the items is not that of the counts": not all(map(in_order, listed)),
             "all counts have the same noise": wide and (others or len(noises) >= 40) and len(set(noises)) == 1,
@@ -432,9 +447,7 @@ class OverTimeAudit(Audit):
             "a restart changes what is drawn": anew,
             "a release does not say where its noise came from": made.guarantee.seeded or not one.guarantee.seeded,
         }
-        wrong = [what for what, so in found.items() if so]
-        check = f"{'order, ' if isinstance(first, Release) else ''}repetition, restart, metadata"
-        return Finding("statistical", check, "violations", 0, len(wrong), 1, "; ".join(wrong))
+        return faults(f"{'order, ' if isinstance(first, Release) else ''}repetition, restart, metadata", found)
 
 
 def _published(release: Any) -> list[int]:
@@ -510,11 +523,11 @@ class CounterOverTimeAudit(OverTimeAudit):
         moved = [[moved_by_an_event(noise, items, effort) for noise in noises] for _, noises in ways]
         worst = max(sum(rho for _, rho, _ in each) for each in moved)
         tried = sum(pairs for each in moved for _, _, pairs in each)
-        yield Finding("exact", "one event in all ticks", "rho", claimed_rho(counter) * SLACK, worst, tried)
+        yield checked("one event in all ticks", "rho", claimed_rho(counter) * SLACK, worst, tried)
         if epsilon is not None:
             (noise, *others), ((norm, _, _), *_) = ways[-1][1], moved[-1]
             delta = zcdp_delta(worst, epsilon) if others else event_delta(noise, norm, items, epsilon)
-            yield Finding("exact", "one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
+            yield checked("one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
         yield self.conforms(counter)
 
     def conforms(self, counter: Counter) -> Finding:
@@ -533,8 +546,7 @@ class CounterOverTimeAudit(OverTimeAudit):
             wrong += not (made.step(np.full(made.size or 1, x)) == expected).all()
         drawn = [(draw.law, draw.scale, draw.size) for draw in written.source.draws]
         wrong += drawn != [("gaussian", sigma, made.size) for sigma in written.sigmas]
-        what = "the code draws and adds what the law says"
-        return Finding("exact", what, "violations", 0, wrong, 0, f"{ticks} ticks")
+        return never("the code draws and adds what the law says", wrong, 0, f"{ticks} ticks")
 
     def statistical(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """Many independent groups of counters, each a run of its own, with and without an event at the first tick."""
@@ -553,8 +565,7 @@ class CounterOverTimeAudit(OverTimeAudit):
         first, ones = counter.noises_of_an_event()[0][1][0], np.ones(200 * items, np.int64)
         make, wide = partial(_groups, counter, 200), first.sigma >= first.factor.lattice
         yield self.plumbing(make, (0 * ones, ones, ones), map(public, (0, 10**6)), wide)
-        detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
-        yield told_apart("an event at the first tick", counter, run, detail)
+        yield told_apart("an event at the first tick", counter, run, runs, ticks)
 
     def coupled(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
         """The same noise for random streams and for those with one event more."""
@@ -570,7 +581,7 @@ class CounterOverTimeAudit(OverTimeAudit):
             made = _groups(counter, groups, seeded_source(9))
             released.append(np.array([made.step(row) for row in stream]).reshape(ticks, groups, items))
         moved = np.sqrt(((released[1] - released[0]) ** 2).sum(axis=2)).max()
-        yield Finding("coupled", "l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
+        yield checked("l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
 
     def twins(self, counter: Counter) -> Sequence[Twin]:
         right = type(counter).factor_for
@@ -614,7 +625,7 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             expected = _people_there(counter, rows) + written.noise(given, [(noise, tick)])
             wrong += made.step(people) != expected
         wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in written.source.draws)
-        return Finding("exact", "the code draws and adds what the law says", "violations", 0, int(wrong))
+        return never("the code draws and adds what the law says", int(wrong))
 
     def statistical(self, counter: Any, effort: Effort) -> Iterator[Finding]:
         """Runs with a person more, who comes at every tick; in a window at every second visit's time."""
@@ -633,9 +644,8 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             made = [counter.anew() for _ in range(runs)]
             return np.array([[one.step([7] * (person * (t % apart == 0))) for t in range(ticks)] for one in made])
 
-        detail = f"{runs} runs of each, {ticks} ticks, delta={claim(counter)[1]:g}"
         what = "a person who comes at every tick" if apart == 1 else "a person who comes as often as they can"
-        yield told_apart(what, counter, run, detail)
+        yield told_apart(what, counter, run, runs, ticks)
 
     def coupled(self, counter: Any, effort: Effort) -> Iterator[Finding]:
         """The same noise for random rows of people, and with all rows of one person more."""
@@ -648,10 +658,10 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             return [abs(int(two.step(b) - one.step(a))) for a, b in zip(stream, more, strict=True)]
 
         pairs = [moved(pair) for pair in range(effort.released_pairs // 5)]
-        yield largest("coupled", "change of the number by a person", 1, map(max, pairs))
+        yield largest("change of the number by a person", 1, map(max, pairs))
         if counter.window is not None:
             changes = (sum(a != b for a, b in zip([0, *path], path, strict=False)) for path in pairs)
-            yield largest("coupled", "how often a person changes it", counter.changes, changes)
+            yield largest("how often a person changes it", counter.changes, changes)
 
     def twins(self, counter: Any) -> Sequence[Twin]:
         right, changes = type(counter), counter.changes
@@ -712,8 +722,8 @@ class HittersOverTimeAudit(OverTimeAudit):
         wrong, most, pairs = _short_streams(
             kind, hitters.mechanism, hitters.window is not None, _in_epochs(hitters), effort.length > 0
         )
-        yield Finding("structure", "LT Lemma 8 in every released node", "violations", 0, wrong, pairs)
-        yield Finding("structure", "released nodes that one event changes", "sensitivity", 2, most, pairs)
+        yield never("LT Lemma 8 in every released node", wrong, pairs)
+        yield checked("released nodes that one event changes", "sensitivity", 2, most, pairs)
         if (known := hitters.discovered) is not None:
             yield _one_way(hitters)
             if _in_epochs(hitters):
@@ -725,19 +735,18 @@ class HittersOverTimeAudit(OverTimeAudit):
         for name, L, plan in self._plans(hitters):
             if hitters.discovered is not None:
                 delta, what = _gaussian_delta(plan, whole, L), f"{L} nodes of Gaussian noise{name}"
-                yield Finding("exact", what, "delta", most, delta)
+                yield checked(what, "delta", most, delta)
                 continue
             k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
             epsilon = float(k / Fraction(plan.scale))
             delta, pairs = self._node_delta(hitters, plan, epsilon, effort)
             total = repeated_delta(whole, epsilon, delta, L)
             detail = f"a node: epsilon {epsilon:.4g}, delta {delta:.4g}"
-            what = f"worst pair of a node, {L} nodes composed{name}"
-            yield Finding("exact", what, "delta", most, total, pairs, detail)
+            yield checked(f"worst pair of a node, {L} nodes composed{name}", "delta", most, total, pairs, detail)
         if (known := hitters.discovered) is not None:
             norm, rho, pairs = cost_of_an_event(known.factor, known.sigma, 1, effort)
             claimed = claimed_rho(hitters) * SLACK
-            yield Finding("exact", "counters of public items", "rho", claimed, rho, pairs, f"norm {norm:.6g}")
+            yield checked("counters of public items", "rho", claimed, rho, pairs, f"norm {norm:.6g}")
         yield self._conforms(hitters)
 
     def _plans(self, hitters: HeavyHitters) -> Iterator[tuple[str, int, Any]]:
@@ -801,7 +810,7 @@ class HittersOverTimeAudit(OverTimeAudit):
             first = 1 if hitters.window is None else max(1, tick - hitters.window + 1)
             count = int(release.counts[0]) % HIGH
             wrong += release.items != [7] or count != sum(range(first, tick + 1))
-        return Finding("exact", "the code draws and shows what the law says", "violations", 0, wrong)
+        return never("the code draws and shows what the law says", wrong)
 
     def statistical(self, hitters: HeavyHitters, effort: Effort) -> Iterator[Finding]:
         """All counters are runs of their own: their noises are independent, and far above the cut all are shown."""
@@ -826,13 +835,13 @@ class HittersOverTimeAudit(OverTimeAudit):
             return np.array(rows).sum(axis=1) if together else np.concatenate(rows)
 
         what, runs = ("every counter lower", times) if together else ("one counter higher", times * k)
-        yield told_apart(what, hitters, run, f"{runs} runs, {ticks} ticks")
+        yield told_apart(what, hitters, run, runs, ticks)
         if hitters.discovered is not None and (hitters.horizon is None or hitters.horizon > hitters.every):
 
             def later(event: int) -> Any:
                 return np.concatenate([_after_the_first(hitters, high, event) for _ in range(times)])
 
-            yield told_apart("one event of a public item", hitters, later, f"{times * k} runs")
+            yield told_apart("one event of a public item", hitters, later, times * k, every + 1)
         if hitters.discovered is not None and _in_epochs(hitters):
             yield from _counters_of_epochs(hitters, high)
 
@@ -851,9 +860,9 @@ class HittersOverTimeAudit(OverTimeAudit):
             one, two = (_nodes(hitters.anew(hides), given) for given in (stream, more))
             found.append(_compared(one, two, k))
         wrong, most = sum(wrong for wrong, _ in found), max(changed for _, changed in found)
-        yield Finding("coupled", "large random streams keep LT Lemma 8", "violations", 0, wrong, pairs)
+        yield never("large random streams keep LT Lemma 8", wrong, pairs)
         levels = max(plan.levels for plan in _first_plans(hitters, ticks))
-        yield Finding("coupled", "released nodes that one event changes", "sensitivity", levels, most, pairs)
+        yield checked("released nodes that one event changes", "sensitivity", levels, most, pairs)
         if _in_epochs(hitters):
             yield _in_one_epoch(hitters)
 
@@ -918,7 +927,7 @@ def _in_one_epoch(hitters: HeavyHitters) -> Finding:
         wrong += not held or len(held) > hitters.plan(2**epoch).levels
         wrong += any(epoch_of(first)[0] != epoch for first in held)
         tried += 1
-    return Finding("coupled", "an event is in nodes of its epoch alone", "violations", 0, int(wrong), tried)
+    return never("an event is in nodes of its epoch alone", int(wrong), tried)
 
 
 def _counters_of_epochs(hitters: HeavyHitters, high: int) -> Iterator[Finding]:
@@ -932,9 +941,8 @@ def _counters_of_epochs(hitters: HeavyHitters, high: int) -> Iterator[Finding]:
         for tick in after:
             noises[tick].append(shown[tick - 1] - shown[0])  # at the first tick there are nodes only
     for tick, found in noises.items():
-        limit, off = variance_is_off(found, known.factor.error(tick, known.sigma))
-        what, detail = "noise of public items in an epoch", f"{times * k} items at tick {tick}"
-        yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+        error, detail = known.factor.error(tick, known.sigma), f"{times * k} items at tick {tick}"
+        yield variance_as_stated("noise of public items in an epoch", found, error, detail)
 
 
 def _nodes(made: Any, stream: Sequence[Any]) -> Nodes:
@@ -993,8 +1001,7 @@ def _one_way(hitters: HeavyHitters) -> Finding:
         held = {item: count + state.offset for item, count in state.counts}
         wrong |= held.get(7, 0) > (many * hitters.every if first <= hitters.every else 0)
         wrong |= held.get(8, 0) != (last - first + 1) * len(rare)
-    what = "events of public items are in one counter, not in nodes"
-    return Finding("structure", what, "violations", 0, int(wrong), len(nodes))
+    return never("events of public items are in one counter, not in nodes", int(wrong), len(nodes))
 
 
 def _after_the_first(hitters: HeavyHitters, high: int, event: int) -> Any:
@@ -1215,11 +1222,10 @@ class HistogramOverTimeAudit(OverTimeAudit):
         """One event raises at most D counts by one; it is in one node a level, or moves the noises by a known shift."""
         most, scheme = histogram.most_items, histogram.scheme
         wrong, pairs = _events_move(None if most is None else min(most, 3), histogram.domain_is_known)
-        yield Finding("structure", "one event raises at most D counts, by one", "violations", 0, wrong, pairs)
+        yield never("one event raises at most D counts, by one", wrong, pairs)
         if isinstance(scheme, OneShots):
             for name, tree, held in _trees(scheme, histogram.horizon):
-                what = f"released nodes with one event in them{name}"
-                yield Finding("structure", what, "sensitivity", tree.levels, held, 64)
+                yield checked(f"released nodes with one event in them{name}", "sensitivity", tree.levels, held, 64)
         else:
             counters: Any = scheme
             ways = noises_of_an_event(counters.factor, counters.sigma, effort, histogram.changes)
@@ -1243,28 +1249,28 @@ class HistogramOverTimeAudit(OverTimeAudit):
         noise, moved, shown = CorrelatedNoise(scheme.factor, scheme.sigma), items * heavy**2, 0.0
         norm, rho, pairs = cost_of_an_event(scheme.factor, scheme.sigma, moved, effort, histogram.changes)
         claimed = claimed_rho(histogram, 0.5 if hidden else 1.0) * SLACK
-        yield Finding("exact", f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
+        yield checked(f"the counters of {items} items in all ticks", "rho", claimed, rho, pairs)
         half, hiding = guarantee.delta / 2.0, "delta of hidden items"
         if hidden and epochs:
             lower = lambda tick: scheme.cut(tick) - heavy + 1  # noqa: E731
             every = shown_in_any_epoch(scheme.factor, scheme.sigma, lower, 8 + effort.length)
             shown = items * math.fsum(every)
             shares = math.fsum(2**e * scheme.factor.tick_share(2**e) for e in range(EPOCHS))
-            yield Finding("exact", "what all epochs together may spend", "share of delta", 1.0, shares, EPOCHS)
+            yield checked("what all epochs together may spend", "share of delta", 1.0, shares, EPOCHS)
             what = f"{_ITEM_PASSES}, in all epochs there may be"
-            yield Finding("exact", what, hiding, half, shown, items, f"{len(every)} epochs")
+            yield checked(what, hiding, half, shown, items, f"{len(every)} epochs")
         elif hidden:
             # The cuts of all ticks, or those of the first ticks and what they must be multiplied with.
             cuts = [scheme.cut(tick) for tick in range(1, min(horizon, 4096) + 1)]
             shown = items * (horizon / len(cuts)) * shown_by_one_event(noise, [cut - heavy + 1 for cut in cuts])
-            yield Finding("exact", _ITEM_PASSES, hiding, half, shown, items)
+            yield checked(_ITEM_PASSES, hiding, half, shown, items)
             if isinstance(scheme.factor, Tree) and horizon <= 3 and scheme.sigma <= 2:
                 reach = math.ceil(6 * scheme.sigma)
                 ever = items * item_shown(scheme.factor, float(scheme.sigma), cuts, heavy, reach)
-                yield Finding("exact", "the same, every noise", hiding, half, ever, items)
+                yield checked("the same, every noise", hiding, half, ever, items)
         if (epsilon := guarantee.epsilon) is not None:
             delta = zcdp_delta(rho, epsilon) if epochs else event_delta(noise, norm, moved, epsilon)
-            yield Finding("exact", "one event in all ticks", "delta", guarantee.delta, delta + shown, pairs)
+            yield checked("one event in all ticks", "delta", guarantee.delta, delta + shown, pairs)
         yield self._counters_conform(histogram, hidden)
 
     def _counters_conform(self, histogram: Histogram, hidden: bool) -> Finding:
@@ -1293,7 +1299,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
         asked = [(draw.law, draw.scale) for draw in written.source.draws]
         law = [("gaussian", sigma) for sigma in written.sigmas]
         wrong += asked != law if epochs else {*asked} != {*law}  # trees draw several times for items that come late
-        return Finding("exact", _CONFORMS + (", in every epoch" if epochs else ""), "violations", 0, int(wrong))
+        return never(_CONFORMS + (", in every epoch" if epochs else ""), int(wrong))
 
     def _exact_tree(self, histogram: Histogram, scheme: Meta, L: int, name: str) -> Iterator[Finding]:
         guarantee, known, most = histogram.guarantee, histogram.domain_is_known, histogram.most_items
@@ -1306,21 +1312,21 @@ class HistogramOverTimeAudit(OverTimeAudit):
             hidden = L * stopped if most is None else L * most * difference_tail(noise, node.shift)
             if node.law == "gaussian":
                 half = guarantee.delta / 2.0 * SLACK
-                yield Finding("exact", f"{_ITEM_PASSES}{name}", "delta of hidden items", half, hidden, L)
+                yield checked(f"{_ITEM_PASSES}{name}", "delta of hidden items", half, hidden, L)
         composed, epsilon = f"{L} nodes composed{name}", guarantee.epsilon
         if node.law == "laplace" and epsilon is not None:
             total = repeated_delta(epsilon, float(changed / node.scale), hidden / L, L)
-            yield Finding("exact", composed, "delta", guarantee.delta, total, L)
+            yield checked(composed, "delta", guarantee.delta, total, L)
         else:
             rho = L * changed / (2.0 * float(node.scale) ** 2)
             if node.choices:
                 rho += L * node.choices * choice_rho(node.tau)
             claimed = claimed_rho(histogram, 1.0 if known else 0.5) * SLACK
-            yield Finding("exact", f"counts and choices of {L} nodes{name}", "rho", claimed, rho, L)
+            yield checked(f"counts and choices of {L} nodes{name}", "rho", claimed, rho, L)
             if epsilon is not None:
                 counts = gaussian_split_delta(noise, 0, L * changed, 10**9, epsilon)
                 delta = zcdp_delta(rho, epsilon) if node.choices else counts
-                yield Finding("exact", composed, "delta", guarantee.delta, delta + hidden, L)
+                yield checked(composed, "delta", guarantee.delta, delta + hidden, L)
         if not known and float(node.scale) <= 2.0 and L <= 3 and node.limit <= 3:
             yield self._enumerated(histogram, scheme, node, L)
 
@@ -1343,8 +1349,8 @@ class HistogramOverTimeAudit(OverTimeAudit):
             for one, two in ((base, more), (more, base)):
                 worst = max(worst, _composed(laws[one], laws[two], L, histogram.guarantee.epsilon or 0.0))
                 tried += 1
-        what = f"every branch of the code, {L} nodes"
-        return Finding("exact", what, "delta", histogram.guarantee.delta, worst, tried, "least delta")
+        delta = histogram.guarantee.delta
+        return checked(f"every branch of the code, {L} nodes", "delta", delta, worst, tried, "least delta")
 
     def _tree_conforms(self, histogram: Histogram) -> Finding:
         """A tick shows the sum of the nodes of its digits, each as its one-shot mechanism published it.
@@ -1380,7 +1386,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
             node = nodes_of[first]
             wrong += any(draw.law not in ("choice", node.law) for draw in draws)
             wrong += any(draw.law == node.law and draw.scale != node.scale for draw in draws)
-        return Finding("exact", _CONFORMS, "violations", 0, wrong)
+        return never(_CONFORMS, wrong)
 
     def _exact_sparse(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Theorem 4 of [CO] part by part: choices, counters, and runs of AboveThreshold by their exact loss."""
@@ -1399,17 +1405,17 @@ class HistogramOverTimeAudit(OverTimeAudit):
             # A part of its own: among many choices and counters it would not be seen. It is reached, except for what
             # the tables leave out.
             share = claimed_rho(histogram) * (1.0 - 2 * k / (2 * k + 0.25)) * (1.0 + 1e-5)
-            yield Finding("exact", "runs of AboveThreshold", "rho", share, parts["AboveThreshold"], 0)
+            yield checked("runs of AboveThreshold", "rho", share, parts["AboveThreshold"], 0)
         detail = ", ".join(f"{name} {value:.4g}" for name, value in parts.items())
         what, rho, guarantee = "choices, counters, AboveThreshold", sum(parts.values()), histogram.guarantee
-        yield Finding("exact", what, "rho", claimed_rho(histogram) * SLACK, rho, pairs, detail)
+        yield checked(what, "rho", claimed_rho(histogram) * SLACK, rho, pairs, detail)
         if guarantee.epsilon is not None:
-            yield Finding("exact", what, "delta", guarantee.delta, zcdp_delta(rho, guarantee.epsilon), pairs)
+            yield checked(what, "delta", guarantee.delta, zcdp_delta(rho, guarantee.epsilon), pairs)
         # Every choice draws one level noise, and there are no more choices than are paid for.
         ticks = first_ticks(histogram, s + 4)
         wrong = len(choices) != min(s + 1, ticks) or sum(draw.size == 1 for draw in laplace) != len(choices)
         wrong = wrong or any(draw.size != k for draw in choices)
-        yield Finding("exact", "choices are as many as paid for", "violations", 0, int(wrong), 0, f"{ticks} ticks")
+        yield never("choices are as many as paid for", int(wrong), 0, f"{ticks} ticks")
 
     def _switching(self, histogram: Histogram) -> ScriptedSource:
         """What sparseGumb draws when at every tick another item is far ahead."""
@@ -1445,14 +1451,14 @@ class HistogramOverTimeAudit(OverTimeAudit):
             what, (runs, ticks, run) = f"{most} counts higher", self._side_by_side(histogram, effort)
         else:
             what, (runs, ticks, run) = f"{k or 1} of {(k or 1) + 1} items higher", self._one_by_one(histogram, effort)
-        yield told_apart(what, histogram, run, f"{runs} runs of each, {ticks} ticks, delta={delta:g}")
+        yield told_apart(what, histogram, run, runs, ticks)
         if isinstance(scheme, Hidden) and most is not None:
             runs, ticks = side_by_side(effort) // 10, first_ticks(histogram, _TICKS)
             shown = published_counts(histogram.anew(), _column(runs * most, 1), ticks, runs * most)
             groups = int(shown.any(axis=0).reshape(runs, most).any(axis=1).sum())
             # Nothing at all is shown of the stream without them.
             bound = epsilon_lower_bound((groups, runs), (0, runs), delta, FALSE_ALARM)
-            yield Finding("statistical", "items of one event appear", "epsilon", epsilon, bound, 1, f"{runs} runs")
+            yield checked("items of one event appear", "epsilon", epsilon, bound, 1, f"{runs} runs")
             yield from self._late_items(histogram, scheme, effort)
             if isinstance(scheme.factor, Doubling):
                 yield from self._at_the_cut(histogram, scheme, effort)
@@ -1472,14 +1478,12 @@ class HistogramOverTimeAudit(OverTimeAudit):
         for tick in sorted(some):
             high = scheme.cut(tick) + math.ceil(20 * scheme.error(tick))
             items = max(500, min(side_by_side(effort) // 4, 10**6 // high))
-            made = _begun(histogram, tick)
-            limit, off = variance_is_off(made.step(_column(items, high)).counts - high, scheme.error(tick))
-            what, detail = "items that come late have all noise", f"{items} items at tick {tick}"
-            yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+            made, detail = _begun(histogram, tick), f"{items} items of tick {tick}"
+            noise = made.step(_column(items, high)).counts - high
+            yield variance_as_stated("items that come late have all noise", noise, scheme.error(tick), detail)
             if tick in (1, 7) and isinstance(scheme.factor, Doubling):
-                limit, off = variance_is_off(made.step([]).counts - high, scheme.error(tick + 1))
-                what, detail = "and in the next epoch", f"{items} items of tick {tick} at tick {tick + 1}"
-                yield Finding("statistical", what, "relative variance", limit, off, 1, detail)
+                noise = made.step([]).counts - high
+                yield variance_as_stated("and in the next epoch", noise, scheme.error(tick + 1), detail)
 
     def _at_the_cut(self, histogram: Histogram, scheme: Hidden, effort: Effort) -> Iterator[Finding]:
         """Of items whose count is the cut as many are shown as have no negative noise, on both sides of an epoch's end.
@@ -1493,7 +1497,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
             law = 0.5 + 0.5 / (error * math.sqrt(2.0 * math.pi))
             limit = math.sqrt(math.log(2.0 / FALSE_ALARM) / (2 * items)) + 0.01 / max(error, 1.0)
             what, detail = "items at the cut are shown as the law says", f"{items} items at tick {tick}"
-            yield Finding("statistical", what, "difference of shares", limit, abs(share - law), 1, detail)
+            yield checked(what, "difference of shares", limit, abs(share - law), 1, detail)
 
     def _side_by_side(self, histogram: Histogram, effort: Effort) -> Runs:
         """Every D items are a run of their own: their noises are independent, and far above any cut all are shown."""
@@ -1558,7 +1562,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
         declared = math.sqrt((12 if most is None else most) * levels) * SLACK
         what = "l2-change of the nodes" if tree else "l2-change of a tick's counts"
-        yield largest("coupled", what, declared, map(moved, range(pairs)))
+        yield largest(what, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
         scheme, most, heavy = histogram.scheme, histogram.most_items, histogram.max_weight
@@ -1751,7 +1755,7 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
     def structure(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """All rows of a person raise at most m counts by one, each from one tick on; and the shift of a counter."""
         wrong, pairs = _people_move(type(histogram), min(histogram.most_items or 1, 3), histogram.domain_is_known)
-        yield Finding("structure", "a person raises at most m counts, by one", "violations", 0, wrong, pairs)
+        yield never("a person raises at most m counts, by one", wrong, pairs)
         yield from list(super().structure(histogram, effort))[1:]
 
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
@@ -1765,7 +1769,7 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
             return _moved(histogram, stream, more)
 
         check, declared = "l2-change of all counts by a person", math.sqrt(most * histogram.changes) * SLACK
-        yield largest("coupled", check, declared, map(moved, range(pairs)))
+        yield largest(check, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
         right, most = type(histogram), histogram.most_items or 1

@@ -9,8 +9,8 @@ To add a row, call `register(class, examples, audit)` in the file of the trust m
 - `examples` makes small configurations. `audit` is an `Audit`: take the one of a mechanism of the same kind (numbers
   behind noise of one law: `central_questions.ShiftAudit`; counters behind a cut: `central.CounterAudit`; over time:
   `continual.OverTimeAudit`; messages: `multiparty.MessageAudit`) and say what differs.
-- A check yields `largest(...)` of what neighbours move, `violations(...)` that must be none, `proved(...)` from runs,
-  or a `Finding`. `twin(mechanism, name, member=...)` is the mechanism with a public member replaced; two at least.
+- A check yields `largest(...)` of what neighbours move, `never(...)` of what must not be, `proved(...)` from runs, or
+  `checked(...)`. `twin(mechanism, name, member=...)` is the mechanism with a public member replaced; two at least.
 - Record it: `python -m tests.statistical.test_audit_registry CLASS` prints what goes into tests/golden/audit.json.
 """
 
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Generic, TypeVar
@@ -207,16 +207,29 @@ class AuditReport:
         return "\n".join(lines)
 
 
-def largest(kind: str, check: str, claimed: float, moved: Iterable[float], quantity: str = "sensitivity") -> Finding:
+def checked(check: str, quantity: str, claimed: float, measured: float, pairs: int = 0, detail: str = "") -> Finding:
+    """A finding whose kind is that of the check that yields it."""
+    return Finding("", check, quantity, claimed, measured, pairs, detail)
+
+
+def largest(check: str, claimed: float, moved: Iterable[float], quantity: str = "sensitivity") -> Finding:
     """The largest of what neighbours move, one number a pair, against what is claimed."""
     found = [*moved]
-    return Finding(kind, check, quantity, claimed, max(found, default=0), len(found))
+    return checked(check, quantity, claimed, max(found, default=0), len(found))
 
 
-def violations(kind: str, check: str, wrong: Iterable[float]) -> Finding:
-    """How much is wrong, which must be nothing: one number (or yes or no) for all that was tried."""
-    found = [*wrong]
-    return Finding(kind, check, "violations", 0, sum(found), len(found))
+def never(check: str, wrong: float | Iterable[float], pairs: int = 0, detail: str = "") -> Finding:
+    """How often something is wrong that never may be: in all, or a number (or yes or no) for each that was tried."""
+    if isinstance(wrong, Iterable):
+        tried = [*wrong]
+        wrong, pairs = sum(tried), len(tried)
+    return checked(check, "violations", 0, wrong, pairs, detail)
+
+
+def faults(check: str, found: dict[str, object]) -> Finding:
+    """What is wrong, by name: whether it is so."""
+    wrong = [what for what, so in found.items() if so]
+    return never(check, len(wrong), 1, "; ".join(wrong))
 
 
 def _finite(value: Any) -> Any:
@@ -271,9 +284,8 @@ class Audit:
         raise NotImplementedError
 
     def findings(self, kind: str, mechanism: Any, effort: Effort) -> Iterable[Finding]:
-        """Those of one kind of check."""
-        found: Iterable[Finding] = getattr(self, kind)(mechanism, effort)
-        return found
+        """Those of one kind of check, which is what their kind is."""
+        return (replace(found, kind=kind) for found in getattr(self, kind)(mechanism, effort))
 
     def prepare(self, mechanism: Any) -> Any:
         """What is audited in place of a mechanism that leaves a number open, or that was used before."""

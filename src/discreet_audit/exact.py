@@ -46,17 +46,23 @@ class ScriptedSource(RandomSource):
         single: What a draw of one number returns.
         each: What the i-th number of a draw of many is: one number for all, or a list that is repeated as needed.
         uniform: What every uniform integer is, cut to the range asked for.
+        turns: What takes the place of `each` in the first draws of many, one after the other.
     """
 
-    def __init__(self, single: int = 0, each: int | Sequence[int] = 0, uniform: int = 0) -> None:
+    def __init__(
+        self, single: int = 0, each: int | Sequence[int] = 0, uniform: int = 0, turns: Iterable[Any] = ()
+    ) -> None:
         super().__init__(_native.RandomSource(0))
+        self.turns = list(turns)
         self.single, self.each, self.uniform = single, np.atleast_1d(np.asarray(each, np.int64)), uniform
         self.draws: list[Draw] = []
         self.scores: list[Any] = []
 
     def _given(self, law: str, scale: Any, size: int | None) -> Any:
         self.draws.append(Draw(law, exact("scale", scale), size))
-        return self.single if size is None else np.resize(self.each, size).astype(np.int64)
+        if size is None:
+            return self.single
+        return np.resize(self.turns.pop(0) if self.turns else self.each, size).astype(np.int64)
 
     def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
         return self._given("laplace", scale, size)

@@ -39,7 +39,7 @@ from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
-from discreet_audit.core import QUICK, SLACK, Audit, Effort, Finding, Twin, largest, register, twin, violations
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, checked, claim, largest, never, register, twin
 from discreet_audit.exact import (
     Branches,
     EnumeratedSource,
@@ -192,21 +192,6 @@ def _light_loss(protocol: Separation, first: Input, second: Input, chosen: tuple
     return worst / protocol.light_scale
 
 
-class _ChosenNoise(ScriptedSource):
-    """Gives these arrays of noise in turn, and counts the draws that are not of their sizes."""
-
-    def __init__(self, noises: Sequence[Any]) -> None:
-        super().__init__()
-        self._noises, self.unexpected = list(noises), 0
-
-    def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
-        noise = self._noises.pop(0) if self._noises else ()
-        if size is None or len(noise) != size:
-            self.unexpected += 1
-            return super().discrete_laplace(scale, size)
-        return np.asarray(noise, np.int64)
-
-
 def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> int:
     """Pairs of neighbours whose messages differ although choice, noisy heavy counts and noisy cells are the same.
 
@@ -222,15 +207,12 @@ def separation_messages(protocol: Any, pairs: Sequence[tuple[Input, Input]]) -> 
         for given in (first, second):
             found = sorted(set(given))
             light = protocol.light_cells(np.array(given, np.uint64), np.array(heavy, np.int64), width, 0)
-            source = _ChosenNoise(
-                (
-                    [1000 if item in heavy else -1000 for item in found],
-                    target - np.array([given.count(item) for item in heavy], np.int64),
-                    np.arange(len(light)) % 3 - light,
-                )
-            )
+            chosen = [1000 if item in heavy else -1000 for item in found]
+            counts = np.array([given.count(item) for item in heavy], np.int64)
+            source = ScriptedSource(turns=(chosen, target - counts, np.arange(len(light)) % 3 - light))
             messages.add(protocol.party(0, source=source).encode(list(given)))
-            wrong += source.unexpected
+            # A single draw for the items that are not there.
+            wrong += [draw.size for draw in source.draws] != [len(found), None, len(heavy), len(light)]
         wrong += len(messages) > 1
     return wrong
 
@@ -284,8 +266,7 @@ class MessageAudit(Audit):
         """Everything around the noisy numbers is the same for all inputs of the same length."""
         small = tiny(protocol, UNIVERSE, **self.changes)
         envelopes = {small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in inputs(UNIVERSE, 3)}
-        wrong = len(envelopes) - 1
-        yield Finding("structure", "envelopes that tell inputs apart", "violations", 0, wrong, UNIVERSE**3)
+        yield never("envelopes that tell inputs apart", len(envelopes) - 1, UNIVERSE**3)
 
     def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         return self.laws(protocol, effort)
@@ -317,12 +298,11 @@ class MessageAudit(Audit):
         small, pairs = tiny(protocol, UNIVERSE, **self.changes), effort.released_pairs
         generator, holds = np.random.default_rng(1), _SAME_FOR[self.same]
         streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
-        wrong = sum(not holds(small, items, seed, generator) for seed, items in enumerate(streams))
-        yield Finding("coupled", self.same, "violations", 0, wrong, pairs)
+        yield never(self.same, (not holds(small, items, seed, generator) for seed, items in enumerate(streams)))
 
 
 def message_finding(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
-    return Finding("exact", what, quantity, small.epsilon * SLACK, loss, pairs)
+    return checked(what, quantity, small.epsilon * SLACK, loss, pairs)
 
 
 def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
@@ -336,8 +316,7 @@ def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
 def additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
     def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         small = tiny(protocol, **changes)
-        wrong = noise_is_added(small, length)
-        yield Finding("exact", "cells without the noise that was drawn", "violations", 0, wrong, UNIVERSE**length)
+        yield never("cells without the noise that was drawn", noise_is_added(small, length), UNIVERSE**length)
         yield message_finding("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
 
     return MessageAudit(findings, _sketch_twins, changes, same)
@@ -351,8 +330,8 @@ def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
         yield message_finding(f"{length} item(s), heavy above {threshold}", small, lost, len(pairs))
         if length > 1:
             wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
-            yield Finding("exact", f"{length} items: {what}", "violations", 0, wrong, len(pairs))
-    yield Finding("exact", "scales other than those of the law", "violations", 0, other_scales(protocol), 1)
+            yield never(f"{length} items: {what}", wrong, len(pairs))
+    yield never("scales other than those of the law", other_scales(protocol), 1)
 
 
 Speak = Callable[[Any, RandomSource], bytes]
@@ -552,30 +531,25 @@ class ShuffledAudit(Audit):
         """A report's number is a random one, no matter who sends it."""
         numbers = [shuffled.protocol.open(shuffled.protocol.party().encode([i % 2]))[0].number for i in range(64)]
         alike = len(numbers) - len(set(numbers)) + (max(numbers) < 2**48)  # 2^-14 a report
-        yield Finding("structure", "numbers that are not random", "violations", 0, alike, len(numbers))
+        yield never("numbers that are not random", alike, len(numbers))
 
     def exact(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
         """The exact delta of a batch at the epsilon that is claimed, whatever the others answer."""
-        batch, epsilon = shuffled.protocol.shuffled or 0, shuffled.budget.epsilon
-        assert epsilon is not None
-        what = f"a batch of {batch}, whatever the others answer"
-        yield Finding("exact", what, "delta", shuffled.delta, batch_delta(shuffled, batch, epsilon), 2 * batch)
+        batch, (epsilon, delta) = shuffled.protocol.shuffled or 0, claim(shuffled)
+        lost = batch_delta(shuffled, batch, epsilon)
+        yield checked(f"a batch of {batch}, whatever the others answer", "delta", delta, lost, 2 * batch)
 
     def statistical(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
         """Batches of the compiled code in which one report is about the one item or the other."""
-        batch, epsilon = shuffled.protocol.shuffled or 0, shuffled.budget.epsilon
-        assert epsilon is not None
 
         def seen(item: int) -> float:
             listener = shuffled.listener()
-            items = [item, *([0] * (batch - 1))]
-            for each in items:
+            for each in [item, *([0] * ((shuffled.protocol.shuffled or 0) - 1))]:
                 listener.receive(shuffled.protocol.party().encode([each]))
             first, second = listener.estimate([0, 1]).values
             return float(first - second)
 
-        claimed, runs = (epsilon, shuffled.delta), effort.runs // 4
-        yield proved("one report of a batch replaced", claimed, (0, 1), seen, float, runs)
+        yield proved("one report of a batch replaced", claim(shuffled), (0, 1), seen, float, effort.runs // 4)
 
     def coupled(self, shuffled: ShuffledReports, effort: Effort) -> Iterator[Finding]:
         """The same reports in another order give the same state; between two looks there is nothing, or a batch."""
@@ -592,8 +566,8 @@ class ShuffledAudit(Audit):
                 states.add(listener.to_bytes())
             wrong += len(states) - 1
         pairs = effort.released_pairs
-        yield Finding("coupled", "states that show the order", "violations", 0, wrong, pairs)
-        yield Finding("coupled", "fewer reports than a batch between two looks", "violations", 0, small, pairs)
+        yield never("states that show the order", wrong, pairs)
+        yield never("fewer reports than a batch between two looks", small, pairs)
 
     def twins(self, shuffled: ShuffledReports) -> Sequence[Twin]:
         right: Any = shuffled.protocol
@@ -804,7 +778,7 @@ def _neighbouring(stream: BlockStream, effort: Effort) -> Iterator[tuple[tuple[A
             yield (*before, one, *after), (*before, two, *after)
 
 
-def stream_loss(stream: BlockStream, effort: Effort = QUICK) -> tuple[float, int]:
+def stream_loss(stream: BlockStream, effort: Effort) -> tuple[float, int]:
     """The largest loss of all messages about one step, and how many pairs of streams were tried."""
     return worst_pair(_neighbouring(stream, effort), partial(stream_transcript, stream), loss_between)
 
@@ -813,8 +787,7 @@ class StreamAudit(Audit):
     def structure(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """As many levels are sent as the budget is split over."""
         levels = {level for level, _ in self._copies(stream)}
-        claimed = _levels(stream, self._run(stream))
-        yield Finding("structure", "levels that are sent", "levels", claimed, len(levels), 1)
+        yield checked("levels that are sent", "levels", _levels(stream, self._run(stream)), len(levels), 1)
 
     @staticmethod
     def _run(stream: BlockStream) -> int:
@@ -838,10 +811,9 @@ class StreamAudit(Audit):
 
     def exact(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """All that is sent until a block of every level has ended, which each step is in once."""
-        copies = max(self._copies(stream).values())
-        yield Finding("exact", "blocks of a level that hold the same step", "blocks", 1, copies, 1)
+        yield checked("blocks of a level that hold the same step", "blocks", 1, max(self._copies(stream).values()), 1)
         worst, pairs = stream_loss(stream, effort)
-        yield Finding("exact", "all messages about one step", "epsilon", stream.epsilon * SLACK, worst, pairs)
+        yield checked("all messages about one step", "epsilon", stream.epsilon * SLACK, worst, pairs)
 
     def statistical(self, stream: BlockStream, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the cells and the answer of the first step."""
@@ -876,7 +848,7 @@ class StreamAudit(Audit):
             return int(np.abs(sent[0] - sent[1]).sum())
 
         claimed = 2 * stream.rows * stream.tracks * _levels(stream, max(steps, stream.epoch_steps))
-        yield largest("coupled", "cells that one item moves", claimed, map(moved, range(effort.released_pairs)))
+        yield largest("cells that one item moves", claimed, map(moved, range(effort.released_pairs)))
 
     def twins(self, stream: BlockStream) -> Sequence[Twin]:
         states: list[bytes] = []
@@ -962,9 +934,9 @@ class HierarchyAudit(Audit):
             other[3] = generator.integers(0, size)
             return max(int((levels.nodes(words, at) != levels.nodes(other, at)).sum()) for at in range(len(levels)))
 
-        yield largest("structure", "intervals of a level that an item changes", 1, map(moved, range(200)))
+        yield largest("intervals of a level that an item changes", 1, map(moved, range(200)))
         same = len(levels) - len({protocol.round_id for protocol in hierarchy.by_level})
-        yield Finding("structure", "levels with the randomness of another", "violations", 0, same, 1)
+        yield never("levels with the randomness of another", same, 1)
 
     def exact(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """The law of a message of one or two items, for all or a few of the universe."""
@@ -990,7 +962,7 @@ class HierarchyAudit(Audit):
             for rest in ([], [items[0]]):
                 laws = [law([item, *rest]) for item in items]
                 losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
-        yield Finding("exact", what, "epsilon", hierarchy.epsilon * SLACK, max(losses), len(losses))
+        yield checked(what, "epsilon", hierarchy.epsilon * SLACK, max(losses), len(losses))
 
     def statistical(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the counts of all intervals of the two items."""
@@ -1019,7 +991,7 @@ class HierarchyAudit(Audit):
             return tuple(None if part is None else (part[0].items, np.shape(part[1])) for part in opened)
 
         wrong = (shape(seed) != shape(seed) for seed in range(effort.released_pairs))
-        yield violations("coupled", "levels or sizes that depend on items", wrong)
+        yield never("levels or sizes that depend on items", wrong)
 
     def twins(self, hierarchy: LevelProtocol) -> Sequence[Twin]:
         levels = len(hierarchy.levels)
@@ -1143,7 +1115,7 @@ class _EntriesAudit(MessageAudit):
             pairs.append((tuple(items.tolist()), tuple(other.tolist())))
         claimed = float(protocol.scale) * protocol.epsilon * SLACK
         measured = counter_sensitivity(protocol, pairs)
-        yield Finding("coupled", "large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
+        yield checked("large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
 
 
 def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
@@ -1190,7 +1162,7 @@ class CounterStreamAudit(StreamAudit):
 
         loss, pairs = worst_pair(neighbours(3, 2), law, ratio_loss)
         claimed = small.epsilon * SLACK
-        yield Finding("exact", "messages of a block of 2 steps", f"epsilon at {small.epsilon:g}", claimed, loss, pairs)
+        yield checked("messages of a block of 2 steps", f"epsilon at {small.epsilon:g}", claimed, loss, pairs)
 
     def likelihood(self, stream: Any, packet: Packet, law: Transcript) -> float:
         """Of counters that were sent |counter - c|/scale; of the others the chance to stay below the cut."""
@@ -1218,7 +1190,7 @@ class CounterStreamAudit(StreamAudit):
 
         # What the noise that is drawn is for, a unit a level.
         claimed = float(sum(stream.shape.sensitivities[: _levels(stream, steps)])) * SLACK
-        yield largest("coupled", "counters that one step moves", claimed, map(moved, range(effort.released_pairs)))
+        yield largest("counters that one step moves", claimed, map(moved, range(effort.released_pairs)))
 
     def twins(self, stream: Any) -> Sequence[Twin]:
         right, twins = MergedMisraGriesStream, [*super().twins(stream)]

@@ -21,7 +21,7 @@ from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.responses import ONE, Response, response_weights
 from discreet.privacy import Budget
 from discreet.published import InnerProductCounter
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, largest, register, twin, violations
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, checked, largest, never, register, twin
 from discreet_audit.exact import ScriptedSource, WeakenedSource, law_of, ratio_loss, worst_pair
 from discreet_audit.statistical import measure_outputs, proved
 
@@ -273,7 +273,7 @@ class PanAudit(Audit):
             made.update([seed % 3] * (1 + seed % 4))
             return _differences(before, made.seen_by_intruder()) > 1
 
-        yield violations("structure", "cells changed by one element, other than its own", map(wrong, range(40)))
+        yield never("cells changed by one element, other than its own", map(wrong, range(40)))
 
     def exact(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
         """The joint law of looks and outputs, for all neighbouring histories of a few occurrences."""
@@ -291,7 +291,7 @@ class PanAudit(Audit):
             loss, (first, second) = max(losses, key=lambda pair: pair[0])
             detail = f"worst: {first} against {second}" if first else ""
             quantity = "epsilon with two looks" if name == announced else "epsilon"
-            yield Finding("exact", name, quantity, float(claimed) * SLACK, loss, len(frames), detail)
+            yield checked(name, quantity, float(claimed) * SLACK, loss, len(frames), detail)
 
     def statistical(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
         """The state of fresh compiled tables, with and without an element."""
@@ -310,7 +310,7 @@ class PanAudit(Audit):
 
         bound = max(measure_outputs(looks(2), looks(0), 0.0), 0.0)
         claimed, detail = estimator.epsilon_state, f"{runs} runs of each"
-        yield Finding("statistical", "an element that occurs", "epsilon", claimed, bound, 1, detail)
+        yield checked("an element that occurs", "epsilon", claimed, bound, 1, detail)
 
     def coupled(self, estimator: Any, effort: Effort) -> Iterator[Finding]:
         """Equal randomness, and the element comes last: what it changes in the table, and in what is released of it."""
@@ -327,9 +327,9 @@ class PanAudit(Audit):
                 outputs.append(_counts_over_scale(made, **self.asked(made, seed)))
             most = max(most, _differences(*tables))
             spent = max(spent, float(np.abs(outputs[0] - outputs[1]).sum()))
-        yield Finding("coupled", "entries that one element moves", "sensitivity", 1, most, pairs)
+        yield checked("entries that one element moves", "sensitivity", 1, most, pairs)
         claimed = float(estimator.settings.epsilon_output) * SLACK
-        yield Finding("coupled", "counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
+        yield checked("counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
 
     def twins(self, estimator: Any) -> Sequence[Twin]:
         half = twin(estimator, "half the output noise", noise_scale=_noise_over(lambda made: 2))
@@ -505,7 +505,7 @@ class _InnerProductAudit(Audit):
             made.vote([1], [vote])
             ones, votes, _ = made.answers
             wrong += votes != [0, 1] or ones[0] != 0
-        yield Finding("structure", "counts moved by one vote, other than its own", "violations", 0, wrong, 4)
+        yield never("counts moved by one vote, other than its own", wrong, 4)
 
     def exact(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """Everything seen of three votes and a vector, for all inputs that differ in one participant."""
@@ -514,7 +514,7 @@ class _InnerProductAudit(Audit):
         ]
         worst, _ = worst_pair(pairs, lambda given: law_of(partial(_seen, counter, given), 0.0), ratio_loss)
         claimed = counter.epsilon * SLACK
-        yield Finding("exact", "the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
+        yield checked("the state at every moment and the release", "epsilon", claimed, worst, len(pairs))
 
     def statistical(self, counter: InnerProductCounter, effort: Effort) -> Iterator[Finding]:
         """One vote and its answer."""
@@ -538,7 +538,7 @@ class _InnerProductAudit(Audit):
                 counts.append(made.answers[2])
             return abs(counts[0] - counts[1])
 
-        yield largest("coupled", "the count that one vector moves", 1, map(moved, range(effort.released_pairs)))
+        yield largest("the count that one vector moves", 1, map(moved, range(effort.released_pairs)))
 
     def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
         return (

@@ -93,54 +93,51 @@ _MEANING = (
 _DETAILS = ("kind", "check", "quantity", "claimed", "measured", "pairs", "result")
 
 
+Section = tuple[str, Sequence[str], Sequence[str], Sequence[Sequence[str]]]
+"""A heading, paragraphs, and a table with its headings."""
+
+
+def _sections(reports: Sequence[AuditReport], effort: str) -> list[Section]:
+    """The summary, and a section for every report."""
+    summary = "Privacy audit", (_intro(reports, effort), _MEANING), HEADINGS, summary_rows(reports)
+    return [summary, *((_title(each), (each.description + ".",), _DETAILS, _detail_rows(each)) for each in reports)]
+
+
 def markdown_report(reports: Sequence[AuditReport], effort: str, path: Path) -> str:
     """Markdown; the picture is written beside it."""
     picture = path.with_suffix(".png")
     picture.write_bytes(plot(reports))
-
-    def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-        return ["", *("| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows))]
-
-    lines = [
-        "# Privacy audit",
-        "",
-        _intro(reports, effort),
-        "",
-        _MEANING,
-        "",
-        f"![claimed and measured]({picture.name})",
-    ]
-    lines += table(HEADINGS, summary_rows(reports))
-    for report in reports:
-        lines += ["", f"## {_title(report)}", "", report.description + ".", *table(_DETAILS, _detail_rows(report))]
-    return "\n".join(lines) + "\n"
+    lines: list[str] = []
+    for title, texts, headings, rows in _sections(reports, effort):
+        summary = not lines
+        lines += [f"# {title}" if summary else f"## {title}", "", *(line for text in texts for line in (text, ""))]
+        lines += [f"![claimed and measured]({picture.name})", ""] if summary else []
+        lines += ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def html_report(reports: Sequence[AuditReport], effort: str) -> str:
     """One HTML page with the picture inside."""
+
+    def cell(text: str) -> str:
+        return f"<td{' class=' + repr(text) if text == 'FAILED' else ''}>{html.escape(text)}</td>"
+
     picture = base64.b64encode(plot(reports)).decode()
-
-    def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        def cell(text: str) -> str:
-            return f"<td{' class=' + repr(text) if text == 'FAILED' else ''}>{html.escape(text)}</td>"
-
-        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
-        body = "".join("<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
-
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>",
         "<style>body{font:15px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}table{border-collapse:"
         "collapse;margin:1rem 0}td,th{border-bottom:1px solid #ccc;padding:.25rem .7rem;text-align:left}"
         ".FAILED{color:#b00020;font-weight:bold}img{max-width:100%}</style>",
-        "<h1>Privacy audit</h1>",
-        f"<p>{html.escape(_intro(reports, effort))}</p><p>{html.escape(_MEANING)}</p>",
-        f"<img alt='claimed and measured epsilon' src='data:image/png;base64,{picture}'>",
-        table(HEADINGS, summary_rows(reports)),
     ]
-    for report in reports:
-        parts.append(f"<h2>{html.escape(_title(report))}</h2><p>{html.escape(report.description)}.</p>")
-        parts.append(table(_DETAILS, _detail_rows(report)))
+    for place, (title, texts, headings, rows) in enumerate(_sections(reports, effort)):
+        level = "h2" if place else "h1"
+        parts.append(f"<{level}>{html.escape(title)}</{level}>" + "".join(f"<p>{html.escape(t)}</p>" for t in texts))
+        if not place:
+            parts.append(f"<img alt='claimed and measured epsilon' src='data:image/png;base64,{picture}'>")
+        head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+        body = "".join("<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows)
+        parts.append(f"<table><tr>{head}</tr>{body}</table>")
     return "\n".join(parts) + "\n</html>\n"
 
 

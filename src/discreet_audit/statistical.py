@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet_audit.core import Finding
+from discreet_audit.core import Finding, checked
 
 FALSE_ALARM = 1e-9
 """The chance that one confidence bound is wrong. A full audit makes fewer than 900: 9e-7 in all, below 1e-6."""
@@ -92,7 +92,7 @@ def proved(
     """`measure` of a pair as a finding, against the epsilon and at the delta that are claimed."""
     epsilon, delta = claimed
     bound = measure(run, ScoredPair(check, *pair, score), delta, runs)
-    return Finding("statistical", check, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
+    return checked(check, "epsilon", epsilon, bound, 1, f"{runs} runs of each")
 
 
 def bounds_both_ways(

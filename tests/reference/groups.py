@@ -26,7 +26,7 @@ from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import SEED
 from discreet_audit.central_questions import often
-from discreet_audit.core import Audit, AuditCase, Effort, Finding, Twin, largest, twin, violations
+from discreet_audit.core import Audit, AuditCase, Effort, Finding, Twin, checked, largest, never, twin
 from discreet_audit.exact import Divergence, OutputLaw, divergence, neighbouring_streams, release_law
 
 Row = tuple[str, str]
@@ -130,15 +130,15 @@ class _GroupsAudit(Audit):
         columns = [pa.array(column) for column in zip(*pairs, strict=True)]
         made = Layout.of(["group", "item"], [column.type for column in columns], 1).keys(columns)
         same = len(pairs) - len(set(made.to_pylist()))
-        yield Finding("structure", "pairs that share a key", "violations", 0, same, len(pairs))
+        yield never("pairs that share a key", same, len(pairs))
         moved = (_keys_moved(mechanism, *pair) for pair in neighbouring_streams(PAIRS, 3 + effort.length))
-        yield largest("structure", "keys that one row changes, by how much", 1, moved)
+        yield largest("keys that one row changes, by how much", 1, moved)
 
     def exact(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
         """The law of what is shown, for short streams and for two items that change places."""
         pairs = [*neighbouring_streams(PAIRS, 2 + effort.length), CLOSE]
         found = worst_of(mechanism, pairs)
-        yield Finding("exact", "what is shown of all groups", "delta", mechanism.budget.delta, found.upper, len(pairs))
+        yield checked("what is shown of all groups", "delta", mechanism.budget.delta, found.upper, len(pairs))
 
     def statistical(self, mechanism: GroupedTop, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release: a group that one row alone has is listed with probability delta."""
@@ -156,7 +156,7 @@ class _GroupsAudit(Audit):
             more = any(len(found) > mechanism.k for found in first.groups.values())
             return ({*first.items} != {*second.items}) + (not {*first.items} <= {*data}) + more
 
-        yield violations("coupled", "order of rows, items of nobody, more than k", map(broken, range(4)))
+        yield never("order of rows, items of nobody, more than k", map(broken, range(4)))
 
     def twins(self, top: GroupedTop) -> Sequence[Twin]:
 

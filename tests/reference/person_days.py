@@ -20,7 +20,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Guarantee, User
 from discreet.privacy.spans import Calendar
 from discreet_audit.central_questions import ShiftAudit, shift_finding
-from discreet_audit.core import AuditCase, Effort, Finding, Twin, largest, twin, violations
+from discreet_audit.core import AuditCase, Effort, Finding, Twin, largest, never, twin
 from discreet_audit.exact import ScriptedSource
 
 _ROUNDED = 1.0 + 1e-12
@@ -92,9 +92,9 @@ class _DaysAudit(ShiftAudit):
         """How far the sum of the vectors moves, and the number of pairs."""
         pairs = [*_without_a_day(effort)]
         far = (float(np.linalg.norm(mechanism.sums(one) - mechanism.sums(two))) / _ROUNDED for one, two in pairs)
-        yield largest("structure", "a day moves the sum of vectors", 1, far)
+        yield largest("a day moves the sum of vectors", 1, far)
         keys = ([len({key for key, _ in mechanism.keyed(rows)}) for rows in pair] for pair in pairs)
-        yield largest("structure", "a day moves the number of pairs", 1, (one - two for one, two in keys))
+        yield largest("a day moves the number of pairs", 1, (one - two for one, two in keys))
 
     def exact(self, mechanism: PersonDays, effort: Effort) -> Iterator[Finding]:
         """The count behind its noise; vectors behind Gaussian noise lose rho times the square of what they move."""
@@ -102,15 +102,13 @@ class _DaysAudit(ShiftAudit):
         mechanism.draw(_VISITS, source)
         yield shift_finding(mechanism.budget, source.draws[0], 1, 1)
         moved = (mechanism.sums(one) - mechanism.sums(two) for one, two in _without_a_day(effort))
-        yield largest(
-            "exact", "vectors behind Gaussian noise", 1, (float(each @ each) / _ROUNDED for each in moved), "rho"
-        )
+        yield largest("vectors behind Gaussian noise", 1, (float(each @ each) / _ROUNDED for each in moved), "rho")
 
     def coupled(self, mechanism: PersonDays, effort: Effort) -> Iterator[Finding]:
         """A release about the second day is the same with and without the first."""
         pairs = [[[row for row in rows if row[1] == _MORNING], rows] for rows, _ in _without_a_day(effort)]
         wrong = (mechanism.keyed(one, "2026-11-15") != mechanism.keyed(two, "2026-11-15") for one, two in pairs)
-        yield violations("coupled", "rows of other days change nothing", wrong)
+        yield never("rows of other days change nothing", wrong)
 
     def twins(self, mechanism: PersonDays) -> Sequence[Twin]:
         def shared(self: PersonDays, rows: Sequence[Visit], period: Any = None) -> list[tuple[Any, str]]:
