@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from discreet import _native
 from discreet._later import np
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
-from discreet.events.values import published_type, taken
 from discreet.noise import RandomSource, system_source
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
@@ -199,9 +198,9 @@ class Mechanism(abc.ABC):
     def _publish(self, summary: Any, source: RandomSource) -> Release:
         """The published part of what is drawn."""
         drawn = self.draw(summary, source)
-        places, items, shards = _native.places_of(drawn.keep), drawn.raw.held_items, drawn.shards
+        places, shards = _native.places_of(drawn.keep), drawn.shards
         return Release(
-            published_type(items if len(places) == len(drawn.keep) else taken(items, places)),
+            drawn.raw.published_at(places),
             _native.numbers_at(drawn.noisy, places),
             dataclasses.replace(self.guarantee, seeded=source.seeded),
             drawn.error_model or self.error_model,
@@ -266,7 +265,7 @@ def snapshot(summary: Any) -> Any:
 def positive(raw: RawCounts) -> RawCounts:
     """The counters that are not zero."""
     places = _native.places_of(_native.at_least(raw.held_counts, 1))
-    return RawCounts(taken(raw.held_items, places), _native.numbers_at(raw.held_counts, places))
+    return RawCounts(raw.items_at(places), _native.numbers_at(raw.held_counts, places))
 
 
 # ---- before anything is read --------------------------------------------------------------------------------------

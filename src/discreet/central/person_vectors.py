@@ -322,8 +322,8 @@ class PersonVectors(Mechanism):
             ]
             listed = self.k if self.groups == 1 else len(sums)
             longest = sizes.best_length(reach, noises, weights, sums, listed, default, entries.least)
-        noise = Noise("gaussian", sigma, len(edges), Fraction(1, LENGTH))
-        return Length(longest, reach, longest < reach, sizes.left_out(longest), float(np.sum(noisy)), noise)
+        left_out, noise = sizes.left_out(longest), Noise("gaussian", sigma, len(edges), Fraction(1, LENGTH))
+        return Length(longest, reach, longest < reach, left_out, float(np.sum(noisy)), noise)
 
     def losses(self, lengths: Lengths, length: Length, weights: Counts, source: RandomSource) -> Scaling:
         """What scaling to C, and to longer ones, leaves out, in private sums: what the upper ends of intervals need."""

@@ -13,7 +13,6 @@ def plan(files, source, budget, length): ...
 from __future__ import annotations
 
 import functools
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -426,6 +425,8 @@ class Paying:
     @functools.cached_property
     def charge_id(self) -> str | None:
         """The name of the charge: the one that was given, or a new one."""
+        import uuid
+
         return self.given_id or str(uuid.uuid4())
 
     def tell(self, how: str, budget: Budget) -> None:

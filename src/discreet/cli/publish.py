@@ -264,60 +264,22 @@ def _write(release: Any, place: Place, format: str, target: Any, picture: Any, r
 
 # ---- the commands ----------------------------------------------------------------------------------------------------
 
-QUESTIONS = {
-    "top": (
-        "List the most frequent values of a column.",
-        "top access.log --column path --user ip --epsilon 1 --delta 1e-6",
-    ),
-    "count": (
-        "Publish how many rows or people there are.",
-        "count access.log --user ip --epsilon 1",
-    ),
-    "distinct": (
-        "Publish how many different values a column has.",
-        "distinct access.log --column path --user ip --epsilon 1",
-    ),
-    "histogram": (
-        "Publish the count of every item of a public list.",
-        "histogram access.log --column country --universe countries.txt --epsilon 1",
-    ),
-    "quantiles": (
-        "Publish quantiles of a column of numbers.",
-        "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1",
-    ),
-    "sum": (
-        "Publish the sum of a column of numbers.",
-        "sum sales.csv --column amount --range 0 1000 --every 1d --time ts --epsilon 1 --delta 1e-6",
-    ),
-    "mean": (
-        "Publish the mean of a column of numbers.",
-        "mean sales.csv --column amount --range 0 1000 --user customer --epsilon 1 --delta 1e-6",
-    ),
-    "variance": (
-        "Publish the variance of a column of numbers.",
-        "variance sales.csv --column amount --range 0 1000 --epsilon 1",
-    ),
-}
-"""What each question is for, and an example."""
-
 _FIRST = ("column", "user", "k")
 
 
 @cache
 def command_of(name: str) -> click.Command:
     """The command of a question."""
-    help, example = QUESTIONS[name]
     kind = kind_of(name)
     words = [each for each in words_of(kind) if not each.in_python_only]
     words.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
     asked = [option for each in words for option in options.of_word(each)]
-    help = f"{help}\n\nNoise hides each person (--user), or each row."
     made: Any = options.command(
         options.FILES, *asked, *options.ENDS, *options.READING.values(), options.BUDGET,
         PLACE if kind.only_shown else _ANSWER_PLACE, options.PAYING_BY_NAME, options.QUIET, options.HELP_ALL,
-        name=name, cls=options.QuestionCommand, help=help,
+        name=name, cls=options.QuestionCommand, help=f"{kind.asks}\n\nNoise hides each person (--user), or each row.",
     )(partial(_run, kind))  # fmt: skip
-    made.example = example
+    made.example = kind.example
     made.advanced = options.SELDOM.union(each.name for each in words if each.advanced)
     return made  # type: ignore[no-any-return]
 

@@ -89,10 +89,8 @@ def plain_types() -> tuple[pa.DataType, ...]:
     return pa.large_string(), pa.large_binary(), pa.int64(), pa.uint64()
 
 
-def taken(items: pa.Array | _native.PlainItems, places: npt.NDArray[np.int64] | memoryview) -> Any:
+def taken(items: pa.Array, places: npt.NDArray[np.int64] | memoryview) -> pa.Array:
     """The items at these places. Plain ones without `pyarrow.compute`, which takes longer to load than to be used."""
-    if isinstance(items, _native.PlainItems):
-        return items.at(places)
     if items.null_count or str(items.type) not in ARROW_NAMES.values():
         return rows_at(items, np.asarray(places, np.int64))  # also of none there is a type
     if pa.types.is_integer(items.type):
@@ -103,10 +101,8 @@ def taken(items: pa.Array | _native.PlainItems, places: npt.NDArray[np.int64] | 
     return pa.Array.from_buffers(items.type, len(places), [None, *parts])
 
 
-def published_type(items: pa.Array | _native.PlainItems) -> Any:
+def published_type(items: pa.Array) -> pa.Array:
     """The same items in a type that depends on them alone."""
-    if isinstance(items, _native.PlainItems):
-        return items.as_published()
     if len(items) == 0:
         return pa.array([], pa.large_string())
     if pa.types.is_union(items.type):

@@ -22,6 +22,8 @@ class Count(Question):
     """The number of rows, or of people."""
 
     name: ClassVar[str] = "count"
+    asks: ClassVar[str] = "Publish how many rows or people there are."
+    example: ClassVar[str] = "count access.log --user ip --epsilon 1"
 
     column: str | None = word(None, "Count rows that have a value in this column; all by default.", column())
     confidence: float = word(0.95, "Probability with which the interval holds.", share())

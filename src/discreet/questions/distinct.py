@@ -26,6 +26,8 @@ class Distinct(Question):
     """The number of different values of a column."""
 
     name: ClassVar[str] = "distinct"
+    asks: ClassVar[str] = "Publish how many different values a column has."
+    example: ClassVar[str] = "distinct access.log --column path --user ip --epsilon 1"
 
     column: str | None = word(None, "Column whose different values are counted.", column())
     max_items: int | None = word(

@@ -33,6 +33,8 @@ class Histogram(Question):
     """The count of every item of a public list, also of those that did not occur."""
 
     name: ClassVar[str] = "histogram"
+    asks: ClassVar[str] = "Publish the count of every item of a public list."
+    example: ClassVar[str] = "histogram access.log --column country --universe countries.txt --epsilon 1"
     rules: ClassVar[tuple[Refusal, ...]] = (
         *Question.rules,
         Refusal("{by} and {every} need {column}", lambda q: q.is_grouped and not q.column),

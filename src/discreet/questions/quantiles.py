@@ -106,6 +106,8 @@ class Quantiles(Question):
     """The values below which given shares of a column lie, of numbers, dates or times: 0.5 is the median."""
 
     name: ClassVar[str] = "quantiles"
+    asks: ClassVar[str] = "Publish quantiles of a column of numbers."
+    example: ClassVar[str] = "quantiles sales.csv --column amount --range 0 1000 --quantile 0.5 --epsilon 1"
     holds: ClassVar[str] = "value"
 
     column: str | None = word(None, "Column of the numbers, dates or times; by default the only one.", column())

@@ -141,6 +141,10 @@ class Question(Worded, abc.ABC):
     """What all questions that have one answer share."""
 
     name: ClassVar[str]
+    asks: ClassVar[str]
+    """What its command does, in one line."""
+    example: ClassVar[str]
+    """A command that asks it."""
     no_other_answer: ClassVar[frozenset[str]] = frozenset()
     """Words that say how it is computed, and not what: a charge id stands for the question without them."""
     holds: ClassVar[str] = "item"

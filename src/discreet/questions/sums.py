@@ -77,6 +77,10 @@ class Sum(NumberQuestion):
     """The sum of a column of numbers."""
 
     name: ClassVar[str] = "sum"
+    asks: ClassVar[str] = "Publish the sum of a column of numbers."
+    example: ClassVar[str] = (
+        "sum sales.csv --column amount --range 0 1000 --every 1d --time ts --epsilon 1 --delta 1e-6"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,8 @@ class Mean(NumberQuestion):
     """The mean of a column of numbers."""
 
     name: ClassVar[str] = "mean"
+    asks: ClassVar[str] = "Publish the mean of a column of numbers."
+    example: ClassVar[str] = "mean sales.csv --column amount --range 0 1000 --user customer --epsilon 1 --delta 1e-6"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,8 @@ class Variance(NumberQuestion):
     """The variance of a column of numbers: the mean of squared distances from the mean."""
 
     name: ClassVar[str] = "variance"
+    asks: ClassVar[str] = "Publish the variance of a column of numbers."
+    example: ClassVar[str] = "variance sales.csv --column amount --range 0 1000 --epsilon 1"
 
 
 @function_of(Sum, first=("budget",))

@@ -69,6 +69,8 @@ class Top(Question):
     """The most frequent values of a column."""
 
     name: ClassVar[str] = "top"
+    asks: ClassVar[str] = "List the most frequent values of a column."
+    example: ClassVar[str] = "top access.log --column path --user ip --epsilon 1 --delta 1e-6"
     only_shown: ClassVar[bool] = True
     people_by_user: ClassVar[bool] = False
 
@@ -284,7 +286,7 @@ class Top(Question):
             Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
         if self.user is not None and self.column is None and not data.are_files:
             raise WordError("{user} needs {column}: people are protected in tables only")
-        (rows, lists), within = self._rows(data), self._within
+        within, (rows, lists) = self._within, self._rows(data)
         if rows.elsewhere is not None:
             self._refuse("memory", "workers")
         keys = rows.keys
@@ -304,8 +306,8 @@ class Top(Question):
             return found
 
         def draw(found: Any, source: RandomSource) -> Release:
-            drawn = prepared.draw(found, source)
-            return _formed(drawn, keys, data.assumed, self.pairs is not None).head(self.k)
+            listed = _formed(prepared.draw(found, source), keys, data.assumed, self.pairs is not None)
+            return listed.head(self.k) if listed.by else listed  # of one group, the mechanism lists k
 
         return way_of(prepared, count, draw, close=lambda found: found.close())
 

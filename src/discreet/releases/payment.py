@@ -21,7 +21,6 @@ from __future__ import annotations
 import copy
 import json
 import sys
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -253,7 +252,10 @@ def pay_and_draw(
         return draw(), None
     from discreet.privacy.ledger import one_connection
 
-    charge_id = str(uuid.uuid4()) if charge_id is None else charge_id
+    if charge_id is None:
+        import uuid
+
+        charge_id = str(uuid.uuid4())
     with one_connection():
         paid = account.pay(charge_id, bill.budget, **bill.details)
         if paid.payload is not None:

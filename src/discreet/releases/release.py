@@ -355,7 +355,9 @@ class Release:
     def _take(self, rows: Places | list[int] | range) -> Release:
         """Keep these rows alone, in this order; it is changed in its place."""
         rows = memoryview(array("q", rows)) if isinstance(rows, (list, range)) else rows
-        self._items, self._values, self._plain, self._by_item = taken(self._items, rows), None, None, None
+        held = self._items
+        self._items = held.at(rows) if isinstance(held, _native.PlainItems) else taken(held, rows)
+        self._values = self._plain = self._by_item = None
         for name in ("_counts", "_shards", "places", "followed", "steps"):
             numbers = getattr(self, name)
             if isinstance(numbers, array):

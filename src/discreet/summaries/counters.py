@@ -13,7 +13,7 @@ from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, is_arrow, item_of, listed, prepare_column, read, rules
-from discreet.events.values import as_arrow, mixed_array
+from discreet.events.values import as_arrow, mixed_array, published_type, taken
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 
@@ -51,6 +51,16 @@ class RawCounts:
     def counts(self) -> Counts:
         """The counts as a NumPy array."""
         return np.asarray(self.held_counts)
+
+    def items_at(self, places: Any) -> Any:
+        """The items at these places, as they are held."""
+        held = self.held_items
+        return held.at(places) if isinstance(held, _native.PlainItems) else taken(held, places)
+
+    def published_at(self, places: Any) -> Any:
+        """The items at these places, which leave, in a type that depends on them alone."""
+        items = self.held_items if len(places) == len(self.held_items) else self.items_at(places)
+        return items.as_published() if isinstance(items, _native.PlainItems) else published_type(items)
 
     def to_dict(self) -> dict[Item, int]:
         """A plain dictionary; not private either."""
