@@ -89,8 +89,13 @@ def questions(frame: Any) -> dict[str, Callable[[], Counts]]:
     """The other questions, each after Spark's own exact answer."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    people = {"user": "person"}
+    people, by = {"user": "person"}, {"by": "country"}
     amounts: dict[str, Any] = {"column": "amount", "range": (0, 1000)}
+    every = F.sum("amount").alias("all")
+
+    def top(rows: Any, *columns: str) -> Any:
+        return rows.groupBy(*columns).count().orderBy(F.desc("count")).limit(K)
+
     asked: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
         ("count", frame.count, lambda: dc.count(frame, BUDGET)),
         ("sum", lambda: frame.agg(F.sum("amount")), lambda: dc.sum(frame, BUDGET, **amounts)),
@@ -117,8 +122,26 @@ def questions(frame: Any) -> dict[str, Callable[[], Counts]]:
         ),
         (
             "sum of people",
-            lambda: frame.groupBy("person").agg(F.sum("amount").alias("all")).agg(F.sum("all")),
+            lambda: frame.groupBy("person").agg(every).agg(F.sum("all")),
             lambda: dc.sum(frame, BUDGET, **amounts, **people),
+        ),
+        ("count by", lambda: frame.groupBy("country").count(), lambda: dc.count(frame, BUDGET, **by)),
+        ("sum by", lambda: frame.groupBy("country").agg(every), lambda: dc.sum(frame, BUDGET, **amounts, **by)),
+        (
+            "sum of people by",
+            lambda: frame.groupBy("person", "country").agg(every).groupBy("country").agg(F.sum("all")),
+            lambda: dc.sum(frame, BUDGET, **amounts, **people, **by),
+        ),
+        ("top", lambda: top(frame, "item"), lambda: dc.top_k(frame, K, BUDGET, column="item")),
+        (
+            "top of two columns",
+            lambda: top(frame, "country", "item"),
+            lambda: dc.top_k(frame, K, BUDGET, column=["country", "item"]),
+        ),
+        (
+            "top of people",
+            lambda: top(frame.select("person", "item").distinct(), "item"),
+            lambda: dc.top_k(frame, K, BUDGET, column="item", **people),
         ),
     ]  # fmt: skip
     found: dict[str, Callable[[], Counts]] = {}
@@ -128,13 +151,15 @@ def questions(frame: Any) -> dict[str, Callable[[], Counts]]:
 
 
 def _numbers(answer: Callable[[], Any]) -> Counts:
-    """An answer as numbers by what they are of: one number, a quantile, a number for each of some items."""
+    """An answer as numbers by what they are of: one number, a quantile, a number for each of some items or groups."""
     found = answer()
     if hasattr(found, "collect"):
-        rows = [tuple(row) for row in found.collect()]
-        return {row[0] if len(row) > 1 else "": row[-1] for row in rows}
+        return {",".join(row[:-1]): row[-1] for row in map(tuple, found.collect())}
     if hasattr(found, "items"):
-        return dict(zip(found.items, found.counts.tolist(), strict=True))
+        items = [",".join(item) if isinstance(item, tuple) else item for item in found.items]
+        return dict(zip(items, found.counts.tolist(), strict=True))
+    if isinstance(found, dc.GroupRelease):
+        return {group[0]: value for *group, value, _, _ in found.cells}
     if hasattr(found, "values"):
         return {"": float(found.values[0])}
     return {"": getattr(found, "value", found)}
@@ -275,8 +300,8 @@ def main() -> None:
     parser.add_argument("--keep", help="a file for the rows, which is read where it exists")
     parser.add_argument("--partitions", type=int, nargs="*", help="of the plans; Spark's own by default")
     parser.add_argument("--rounds", type=int, default=3, help="0: the first run is what is timed")
-    parser.add_argument("--only", nargs="*", help="some of: exact rows, shuffle, merge, exact people, people")
-    parser.add_argument("--questions", action="store_true", help="count, sum, mean, quantiles, histogram, distinct")
+    parser.add_argument("--only", nargs="*", help="some of what is compared, such as: exact people, people")
+    parser.add_argument("--questions", action="store_true", help="all questions, each beside its exact answer")
     parser.add_argument("--json", action="store_true", help="the last line has the medians as JSON, for table.py")
     parser.add_argument("--paper", action="store_true", help="no Spark: formulas at 10^12 rows")
     parser.add_argument("--simulate", action="store_true", help="no Spark: rows of 10^10 items against the formulas")

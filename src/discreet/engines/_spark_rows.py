@@ -26,11 +26,13 @@ from discreet.engines._spark_jobs import collected, partitions_for, raise_proble
 from discreet.engines._spark_people import SparkPeople
 from discreet.engines._spark_plans import PLANS
 from discreet.engines._spark_sketches import Sketches
+from discreet.engines._spark_sums import added_up
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Found, Rows, Wanted
 from discreet.events.items import kind_of
 from discreet.events.lookup import Lookup
 from discreet.events.tables import Tables
+from discreet.events.universe import Universe
 from discreet.privacy.checks import whole_number
 from discreet.summaries import ExactCounts
 
@@ -132,14 +134,14 @@ class SparkRows(Rows):
 
     def __init__(self, frame: Frame, wanted: Wanted, *, whole: bool = False) -> None:
         super().__init__(wanted)
-        self.frame, self._whole, self.elsewhere = frame, whole, self
+        self.frame, self.wanted, self._whole, self.elsewhere = frame, wanted, whole, self
         here = self._none_of_them()
         self.keys, self.tagged, self.item_type = here.keys, here.tagged, here.item_type
         self.max_key_bytes = here.max_key_bytes
 
     def _none_of_them(self) -> Rows:
         """The same rows where there are none: it says what one machine says, from the schema alone."""
-        reading = tasks.Reading(self.frame.schema, self._wanted, self._whole, self.frame.lookup)
+        reading = tasks.Reading(self.frame.schema, self.wanted, self._whole, self.frame.lookup)
         return reading.rows_of(self.frame.schema.empty_table())
 
     def __iter__(self) -> Any:
@@ -148,8 +150,8 @@ class SparkRows(Rows):
     @property
     def _named(self) -> list[str]:
         """The columns that are read, each once, those of the items first."""
-        wanted = self._wanted
-        asked = [*self._items, *wanted.by, *(name for name in (wanted.user, wanted.value) if name is not None)]
+        wanted = self.wanted
+        asked = [*self.item_columns, *wanted.by, *(name for name in (wanted.user, wanted.value) if name is not None)]
         names = self.frame.schema.names
         if wanted.where is not None:
             reads = [str(name) for name in wanted.where.bound([]).reads]
@@ -162,8 +164,9 @@ class SparkRows(Rows):
         return list(dict.fromkeys(asked))
 
     @property
-    def _items(self) -> list[str]:
-        wanted = self._wanted
+    def item_columns(self) -> list[str]:
+        """The columns of the items."""
+        wanted = self.wanted
         return [] if self._whole or wanted.only_groups else list(wanted.columns or self.frame.schema.names)
 
     @property
@@ -179,68 +182,88 @@ class SparkRows(Rows):
             raise DataError(f"the column is of type {kind}; items must be texts, bytes or whole numbers")
         return {"text": "string", "bytes": "binary", "integer": "bigint"}[known]
 
-    def _selected(self) -> tuple[Any, tasks.Reading]:
+    def selected(self) -> tuple[Any, tasks.Reading]:
+        """The columns that are read, called v0, v1, ..., and how executors read them."""
         named = self._named
         frame = self.frame.select(self.frame.columns(named) or [F.lit(True).alias("v0")])
         fields = [self.frame.schema.field(name) for name in named] or [pa.field("row", pa.bool_())]
-        return frame, tasks.Reading(pa.schema(fields), self._wanted, self._whole, self.frame.lookup)
+        return frame, tasks.Reading(pa.schema(fields), self.wanted, self._whole, self.frame.lookup)
 
     def chosen(self, apart: str | None, many: int | None = None) -> tuple[Any, tasks.Reading]:
         """The columns that are read, in partitions that have nothing in common, and how executors read them."""
-        frame, reading = self._selected()
+        frame, reading = self.selected()
         many = many or partitions_for(frame)
         place = {name: f"v{place}" for place, name in enumerate(reading.schema.names)}
-        if apart == "user" and self._wanted.user is not None:
-            if self._wanted.user not in place:
+        if apart == "user" and self.wanted.user is not None:
+            if self.wanted.user not in place:
                 raise ParameterError("on Spark, user cannot come from the lookup; join it into the data frame first")
             # All rows of a person go to the partition that the person alone decides. There they are sorted by a hash
             # of the person, and those of a person by one of their items: what comes first is up to this person.
-            whose = F.col(place[self._wanted.user])
+            whose = F.col(place[self.wanted.user])
             looked_up = [] if self.frame.lookup is None else [self.frame.lookup.on]
-            items = dict.fromkeys([*self._items, *self._wanted.by, *looked_up])
+            items = dict.fromkeys([*self.item_columns, *self.wanted.by, *looked_up])
             which = [F.col(place[name]) for name in items if name in place]
             placed = frame.repartition(many, whose).select(F.xxhash64(secret_key(), whose).alias("h"), "*")
             ordered = placed.sortWithinPartitions("h", F.xxhash64(secret_key(), whose, *which))
             return ordered, replace(reading, crowds=True)
         if apart == "item":
             frame = frame.dropDuplicates() if _comparable(reading.schema) else frame
-            if not {*self._items} <= {*place}:  # rows with one item may have different keys in a lookup
+            if not {*self.item_columns} <= {*place}:  # rows with one item may have different keys in a lookup
                 return frame.repartition(1), reading
-            return frame.repartition(many, *(place[name] for name in self._items)), reading
+            return frame.repartition(many, *(place[name] for name in self.item_columns)), reading
         return frame.coalesce(many), reading
 
     def counted(self) -> tuple[Any, tasks.Reading]:
         """Different rows, and how often each occurs."""
-        frame, reading = self._selected()
-        number = max(reading.schema.names, key=len) + "#"  # which no column is called
+        frame, reading = self.selected()
         if _comparable(reading.schema):
             frame = frame.groupBy(*frame.columns).agg(F.count("*").alias("n"))
         else:
             frame = frame.withColumn("n", F.lit(1).cast("long"))
-        schema = reading.schema.append(pa.field(number, pa.int64()))
-        return frame, replace(reading, schema=schema, counted=True)
+        return frame, reading.counting()
 
     def gathered(self, count: Callable[[Rows], Found], apart: str | None = None) -> Found:
-        nothing = count(self._none_of_them())  # which refuses what the schema says
-        frame, reading = self.chosen(apart)
-        parts = frame.mapInArrow(tasks.CountPart(reading, count), tasks.PARTS)
+        found: Found = count(self._none_of_them())  # which refuses what the schema says
+        summed = added_up(self, count)
+        if summed is not None and summed.few:
+            found = summed.task.found(iter(collected(summed.frame).to_batches()))
+            return found
+        if summed is not None:
+            frame, task = summed.frame, summed.task
+        else:
+            frame, reading = self.chosen(apart)
+            task = tasks.CountPart(reading, count)
+        parts = frame.mapInArrow(task, tasks.PARTS)
         rows = collected(tree(parts, partitions_for(frame)).select("state", "problem")).to_pylist()
         for row in rows:
             raise_problem(row["problem"])
-        found: Found = reduce(tasks.added, (pickle.loads(row["state"]) for row in rows), None) if rows else nothing
-        return found
+        return reduce(tasks.added, (pickle.loads(row["state"]) for row in rows), None) if rows else found
+
+    def number(self) -> int:
+        return self.gathered(tasks.number_of)
 
     def feed(self, summary: Any, max_items: int | None = None) -> None:
         """Count exactly, or one by one the items of a public list. What is counted comes to the driver."""
-        universe = self._wanted.universe
         if isinstance(summary, ExactCounts):
             summary.merge(self.gathered(partial(tasks.exact_counts, max_key_bytes=summary.max_key_bytes)))
             return
+        universe = self.wanted.universe
         if universe is None:
             iter(self)  # which is refused
         found = self.gathered(partial(tasks.listed, universe=universe))
         places = sorted(found)
         summary.update_counts(universe.take(places), np.array([found[place] for place in places], np.int64))
+
+    def listed_counts(self, universe: Universe) -> tasks.Counts:
+        """How many rows have each item of a public list, as `Histogram` counts them."""
+        self._none_of_them().items()  # which refuses lists
+        if self.item_type is not None:
+            universe.refuse_type(self.item_type)
+        found = self.gathered(partial(tasks.listed, universe=universe))
+        assert universe.size is not None  # of a histogram
+        counts = np.zeros(universe.size, np.int64)
+        counts[list(found)] = list(found.values())
+        return counts
 
     # ---- what `Top` asks of rows that are elsewhere ------------------------------------------------------------------
 

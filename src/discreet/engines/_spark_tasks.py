@@ -24,6 +24,7 @@ from discreet.events.lookup import Lookup
 from discreet.events.tables import TableRows, Tables
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts, MisraGries, RawCounts, UserMisraGries
+from discreet.summaries.moments import ValueMoment
 
 ITEMS = {"string": pa.large_string(), "binary": pa.large_binary(), "bigint": pa.int64()}
 """The types of items in Spark, and those in which summaries have them."""
@@ -42,6 +43,8 @@ _HELD = pa.schema(
 )
 
 Batches = Iterator[pa.RecordBatch]
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def _partition() -> int:
@@ -78,7 +81,7 @@ class Reading:
         whole: Whether nothing is asked but how many there are.
         lookup: A public table that has more columns.
         crowds: Whether a hash of the person comes first, and rows are in its order.
-        counted: Whether every row stands for this many, as its last column says; then that is its value.
+        counted: Whether every row stands for as many as its last column says, which is its value (`CountedRows`).
     """
 
     schema: pa.Schema
@@ -101,13 +104,25 @@ class Reading:
             return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
         return events._rows(wanted)
 
-    def _numbered(self, plain: pa.RecordBatchReader) -> Rows:
+    @property
+    def unused_name(self) -> str:
+        """What no column is called."""
+        longest: str = max(self.schema.names, key=len)
+        return longest + "#"
+
+    def counting(self) -> Reading:
+        """The same of different rows, with the number of each after the other columns."""
+        return replace(self, schema=self.schema.append(pa.field(self.unused_name, pa.int64())), counted=True)
+
+    def _numbered(self, plain: pa.RecordBatchReader) -> CountedRows:
         """Rows with their number, assembled in full also where a summary would look at items by itself."""
-        wanted = self.wanted
+        wanted, number = self.wanted, self.schema.names[-1]
+        if self.whole:
+            return CountedRows(plain, Wanted((number,), numbers=True))
         events = Tables(plain, self.lookup)._rows_of(None, [*wanted.columns, *wanted.by])
         keyed = events.makes_keys(wanted.columns)
         events = events._rows_of(wanted.where, [])
-        rows = TableRows(events._data, replace(wanted, where=None, value=self.schema.names[-1]), keyed)
+        rows = CountedRows(events._data, replace(wanted, where=None, value=number), keyed)
         rows._assembler.check_text = True
         return rows
 
@@ -120,6 +135,13 @@ class Reading:
             ],
             schema=self.schema,
         )
+
+
+class CountedRows(TableRows):
+    """Rows each of which stands for as many equal ones as its value says."""
+
+    def number(self) -> int:
+        return sum(int(batch.column("value").to_numpy().sum()) for batch in self)
 
 
 class Crowds:
@@ -179,14 +201,74 @@ class CountPart:
     """What is found in the rows of a task."""
 
     reading: Reading
-    count: Callable[[Rows], Any]
+    count: Callable[..., Any]
+
+    def found(self, batches: Batches) -> Any:
+        """It, of these batches."""
+        return reduce(added, map(self.count, self.reading.parts(batches)), None)
 
     def __call__(self, batches: Batches) -> Batches:
         def work() -> Batches:
-            found = reduce(added, map(self.count, self.reading.parts(batches)), None)
-            yield row_of(_PARTS, part=_partition(), state=pickle.dumps(found))
+            yield row_of(_PARTS, part=_partition(), state=pickle.dumps(self.found(batches)))
 
         return reporting(_PARTS, batches, work)
+
+
+# ---- rows that Spark added up (`_spark_sums`) ------------------------------------------------------------------------
+
+HALF = 16  # bits of a number in the lower of the two halves that are added up
+
+
+@dataclass(frozen=True)
+class CountSums(CountPart):
+    """What is found in rows that have sums in place of values.
+
+    Batches have the columns of the reading, the last of them (the value) left out; then of how many rows the value is a
+    number, and of how many there is none; then the halves of the sums. The code that counts rows goes through these,
+    with the number of such a row for its value, and finds in `SumsOfRows` what it adds.
+    """
+
+    moment: ValueMoment
+
+    def found(self, batches: Batches) -> Any:
+        parts = list(batches)
+        if not parts:
+            return self.count(self.reading.rows_of(self.reading.schema.empty_table()), moment=self.moment)
+        fields = list(self.reading.schema)[:-1]
+        every = pa.Table.from_batches(parts)
+        keys = [every.column(at).cast(field.type) for at, field in enumerate(fields)]
+        there, none, *halves = (every.column(at).to_numpy() for at in range(len(fields), every.num_columns))
+        numbers = np.where(there > 0, np.arange(len(there)), np.nan)
+        table = pa.table([*keys, pa.array(numbers)], schema=self.reading.schema)
+        empty = pa.table([*keys, pa.nulls(len(there), pa.float64())], schema=self.reading.schema)
+        rows = self.reading.rows_of(pa.concat_tables([table, empty.filter(pa.array(none > 0))]))
+        return self.count(rows, moment=SumsOfRows.of(self.moment, there, halves)).in_order()
+
+
+@dataclass(frozen=True)
+class SumsOfRows:
+    """In place of a `ValueMoment`: values are the numbers of rows of sums, which say what they add."""
+
+    kind: str
+    sums: Counts
+
+    @classmethod
+    def of(cls, moment: ValueMoment, there: Counts, halves: list[Counts]) -> SumsOfRows:
+        """Of halves, upper and lower; the parts of a value that Spark did not add up are what is left of `one`."""
+        sums = [(upper << HALF) + lower for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
+        if len(sums) < moment.parts:
+            sums.append(there * moment.one - np.sum(sums, axis=0, dtype=np.int64))
+        return cls(moment.kind, np.stack(sums, axis=1))
+
+    @property
+    def parts(self) -> int:
+        return int(self.sums.shape[1])
+
+    def entries(self, values: Values) -> Counts:
+        return self.sums[values.astype(np.int64)]
+
+    def total(self, values: Values) -> Counts:
+        return np.asarray(self.entries(values).sum(axis=0))
 
 
 def _founds(batches: Batches) -> list[tuple[int, Any]]:
@@ -209,6 +291,11 @@ class AddParts:
         return reporting(_PARTS, batches, work)
 
 
+def number_of(rows: Rows) -> int:
+    """How many there are."""
+    return rows.number()
+
+
 def exact_counts(rows: Rows, max_key_bytes: int) -> ExactCounts:
     """The counts of all items."""
     summary = ExactCounts(max_key_bytes=max_key_bytes)
@@ -218,9 +305,17 @@ def exact_counts(rows: Rows, max_key_bytes: int) -> ExactCounts:
 
 def listed(rows: Rows, universe: Universe) -> dict[int, int]:
     """The places in a public list of the items of rows, and how many rows each has; of those in the list."""
-    raw = exact_counts(rows, rows.max_key_bytes).not_private_counts()
-    places = universe.positions(raw.items)
-    return dict(zip(places[places >= 0].tolist(), raw.counts[places >= 0].tolist(), strict=True))
+    if isinstance(rows, CountedRows):
+        parts = [(batch.column("item"), batch.column("value").to_numpy()) for batch in rows]
+    else:
+        raw = exact_counts(rows, rows.max_key_bytes).not_private_counts()
+        parts = [(raw.items, raw.counts)]
+    found = dict[int, int]()
+    for items, counts in parts:
+        places = universe.positions(items)
+        for place, number in zip(places[places >= 0].tolist(), counts[places >= 0].tolist(), strict=True):
+            found[place] = found.get(place, 0) + number
+    return found
 
 
 # ---- sketches --------------------------------------------------------------------------------------------------------

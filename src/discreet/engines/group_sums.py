@@ -13,9 +13,7 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_AT_ONCE = (
-    1 << 13
-)  # rows: what is computed of this many stays in a core's cache, and sums of entries are exact as floats
+_AT_ONCE = 1 << 13  # rows: what is computed of this many stays in a core's cache, and its sums are exact as floats
 
 
 def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
@@ -59,6 +57,5 @@ def _added(sums: np.ndarray, places: np.ndarray, entries: np.ndarray) -> np.ndar
     """With entries added at their places."""
     sums = _padded(sums, int(places.max(initial=-1)) + 1)
     for part in range(sums.shape[1]):
-        more = np.bincount(places, entries[:, part].astype(np.float64), len(sums))
-        sums[:, part] += np.rint(more).astype(np.int64)
+        np.add.at(sums[:, part], places, entries[:, part])
     return sums

@@ -168,6 +168,10 @@ class PersonRows:
         keys = groups.values(np.arange(int(places.max(initial=-1)) + 1 if _listed(found) is None else 0))
         return cls((pairs >> 32).astype(np.int32), pairs.astype(np.int32), entries, keys)
 
+    def in_order(self) -> PersonRows:
+        """The same, with groups in the order of their keys."""
+        return self + PersonRows(self.owners[:0], self.places[:0], self.entries[:0], self.keys[:0])
+
     def __add__(self, other: PersonRows) -> PersonRows:
         keys, places = joined_keys(self.keys, other.keys)
         mine, more = (self.places, other.places) if not len(keys) else (

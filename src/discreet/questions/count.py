@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet.privacy.guarantee import Event, User
@@ -57,8 +56,7 @@ class Count(Question):
             if self.user is not None:
                 return data.rows(self, self.user, of_people=True).gathered(different_items, apart="item")
             rows = data.rows(self, self.column, **({"only_number": True} if self.column is None else {"plain": True}))
-            number: int = rows.gathered(methodcaller("number"))
-            return number
+            return rows.number()
 
         return Way(mechanism.name, unit, found, mechanism, costs=lambda: mechanism.cost)
 

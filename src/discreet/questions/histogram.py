@@ -78,7 +78,9 @@ class Histogram(Question):
             rows = data.rows(self, self.column, user=self.user, lists=lists, universe=written_as, plain=True)
             if people:
                 return rows.gathered(partial(_of_people, mechanism=mechanism, as_text=data.are_files), apart="user")
-            return rows.gathered(partial(_of_rows, mechanism=mechanism))
+            if rows.elsewhere is not None:
+                return rows.elsewhere.listed_counts(mechanism.universe)
+            return _of_rows(rows, mechanism)
 
         def draw(found: Any, source: RandomSource) -> Release:
             return _in_list_order(prepared.draw(found, source), mechanism.universe)

@@ -70,11 +70,12 @@ class ValueMoment:
         if self.kind == "count":
             return 1
         if self.kind == "variance":
-            return self._root**2
+            return self.root**2
         return _steps(self.largest if self.kind in ("signed", "split") else self.wide, self.finest)
 
     @property
-    def _root(self) -> int:
+    def root(self) -> int:
+        """How many steps 1 has where they are squared."""
         return _steps(self.wide, math.isqrt(self.finest))
 
     @property
@@ -100,7 +101,7 @@ class ValueMoment:
         if self.kind != "variance":
             upper = np.rint(t * one).astype(np.int64)
             return np.transpose(np.stack([upper, one - upper]))
-        root = self._root  # (root - j)^2 + 2 j (root - j) + j^2 = root^2
+        root = self.root  # (root - j)^2 + 2 j (root - j) + j^2 = root^2
         j = np.rint(t * root).astype(np.int64)
         return np.transpose(np.stack([(root - j) ** 2, 2 * j * (root - j), j**2]))
 
@@ -123,7 +124,7 @@ class ValueMoment:
         if self.kind == "mean":
             return self.wide / (2 * self.one)
         # |Var X - Var Y| <= (sd X + sd Y) d where |X - Y| <= d
-        return self.wide**2 * 1.01 / (2 * self._root) if self.kind == "variance" else 0.0
+        return self.wide**2 * 1.01 / (2 * self.root) if self.kind == "variance" else 0.0
 
     def answer(self, sums: Array) -> Array:
         """What sums say, in rows of `parts` numbers in units of 1, with noise or without."""
@@ -233,6 +234,10 @@ class GroupSums:
         sums = np.zeros((len(keys), self.sums.shape[1]), np.int64)
         np.add.at(sums, places, np.concatenate([self.sums, other.sums]))
         return GroupSums(sums, keys)
+
+    def in_order(self) -> GroupSums:
+        """The same, with groups in the order of their keys."""
+        return self if self.keys is None else self + GroupSums(self.sums[:0], self.keys[:0])
 
     def __repr__(self) -> str:
         return "GroupSums() [NOT PRIVATE]"
