@@ -41,6 +41,12 @@ def ask(function, *given, data=None, budget=BUDGET, **words):
     return getattr(dc, function)(data, *given, budget=budget, source=seeded_source(5), **words)
 
 
+def small(sketch):
+    """A sketch so narrow that items collide: bounds have to say so."""
+    sketch.update(many("a", "b", "c", "d", "e") * 9)
+    return dc.release(sketch, BUDGET)
+
+
 def many(*items):
     return [item for place, item in enumerate(items) for _ in range(60 + 9 * place)]
 
@@ -70,6 +76,8 @@ MADE = {
     "shards": lambda: ask("top_k", 9, column="page", workers=2, capacity=9, **SKIP),
     "count-min": lambda: ask("top_k", 4, column="page", mechanism="count_min", **SKIP),
     "count sketch": lambda: ask("top_k", 4, column="page", mechanism="count_sketch", **SKIP),
+    "small count-min": lambda: small(dc.CountMin(128, 3, tracked=8, seed=1)),
+    "small count sketch": lambda: small(dc.CountSketch(400, 5, tracked=8, seed=1)),
     "days": lambda: ask("top_k", 4, column="day"),
     "prices": lambda: ask("top_k", 4, column="price"),
     "two columns": lambda: ask("top_k", 4, column=["status", "country"]),

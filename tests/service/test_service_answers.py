@@ -1,0 +1,18 @@
+"""The service answers as it did: bodies, definitions, every route after scripted events, what is kept.
+
+The cases are in `tests/golden/answers/service.py`; what they answered is written anew as for the other rooms.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.golden.answers.pin import answer, cases, differences, pinned
+
+
+@pytest.mark.parametrize("name", cases("service"))
+def test_it_answers_as_it_did(name: str) -> None:
+    assert list(differences(answer("service", name), pinned("service")[name])) == []
+
+
+def test_nothing_else_is_pinned() -> None:
+    assert list(pinned("service")) == list(cases("service"))
