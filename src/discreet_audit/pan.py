@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -357,15 +358,17 @@ def _differences(first: list[Any], second: list[Any]) -> int:
 def _counts_over_scale(estimator: Any, **asked: Any) -> Any:
     """Every count that the compiled table hands to a release, in units of the noise that the release asked for."""
     counts: list[int] = []
-    silent, counted = ScriptedSource(), estimator.counted
+    silent, kind = ScriptedSource(), type(estimator)
+    counted = kind.counted
 
-    def watched(source: Any, size: int, read: Any) -> Any:
-        taken = counted(silent, size, read)
+    def watched(asking: Any, source: Any, size: int, read: Any) -> Any:
+        taken = counted(asking, silent, size, read)
         counts.extend(np.atleast_1d(taken).tolist())
         return taken
 
-    estimator.counted = watched
-    estimator.release(**asked)
+    # In the class: a release is made by a copy of the estimator that knows what is asked, and so its own scale.
+    with patch.object(kind, "counted", watched):
+        estimator.release(**asked)
     scales = [float(draw.scale) for draw in silent.draws for _ in range(draw.size or 0)]
     return np.array(counts) / np.array(scales)
 
