@@ -15,7 +15,7 @@ import pytest
 from tests.commands import run_here
 
 import discreet as dc
-from discreet.cli.publish import QUESTIONS
+import discreet.questions
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -222,7 +222,7 @@ def looks_right(line):
         knows_its_options(line)
 
 
-_HELP = {name: ["--help-all"] for name in QUESTIONS}
+_HELP = {name: ["--help-all"] for name in discreet.questions.KINDS}
 
 
 def knows_its_options(line):

@@ -11,8 +11,8 @@ import pytest
 import discreet as dc
 import discreet.pandas
 import discreet.polars
-from discreet.cli.publish import QUESTIONS
 from discreet.noise import seeded_source
+from discreet.questions import KINDS
 from discreet.questions.namespace import Asker
 
 ROWS = {
@@ -51,7 +51,7 @@ def test_a_column_can_be_asked(column):
 
 
 def test_every_question_is_a_method():
-    questions = {"top_k" if kind == "top" else kind for kind in QUESTIONS}
+    questions = {"top_k" if kind == "top" else kind for kind in KINDS}
     assert questions == {name for name in dir(Asker) if not name.startswith("_")}
     assert all(name in repr(FRAMES[0].discreet) for name in questions)
 

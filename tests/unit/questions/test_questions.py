@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.cli.publish import QUESTIONS, command_of
+from discreet.cli.publish import command_of
 from discreet.errors import WordError
 from discreet.noise import seeded_source
 from discreet.questions.answer import stands_for
@@ -53,7 +53,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", KINDS)
 def test_one_word_is_spelled_the_same_everywhere(name):
     """The class, the function and the command have the same words, with the same help."""
     words = {each.name: each for each in words_of(KINDS[name])}
