@@ -26,6 +26,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import scipy.stats  # noqa: F401 (it draws a seed when it is loaded, which `chance` would count)
+from tests.same_versions import need_same_versions, write_versions
 
 import discreet as dc
 from discreet.errors import DiscreetError
@@ -262,6 +263,7 @@ def recorded(room):
 
 def check(room, name, case):
     """That a case says what is recorded of it."""
+    need_same_versions()
     with chance():
         found = case()
     wrong = [*differences(recorded(room)[name], compact(found), name)]
@@ -283,5 +285,6 @@ def write(room, cases):
 
 
 if __name__ == "__main__":
+    write_versions()
     for room in sys.argv[1:]:
         write(room, importlib.import_module(f"tests.unit.{room}.test_recorded_numbers").CASES)

@@ -27,6 +27,7 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 from tests.conftest import repeat_from  # noqa: E402
 from tests.golden.commands.pin import written  # noqa: E402
+from tests.same_versions import write_versions  # noqa: E402
 
 from discreet import __version__  # noqa: E402
 
@@ -156,6 +157,7 @@ def main(arguments):
         found = {name: answer(room, name) for name in cases(room)}
         differ += [f"{room}{each}" for each in differences(found, pinned(room))]
         if write:
+            write_versions()
             (HERE / f"{room}.json").write_text(written(found, depth=2) + "\n", encoding="utf-8")
     sys.stdout.write("".join(f"{line[:300]}\n" for line in differ))
     return min(len(differ), 1)
