@@ -318,6 +318,7 @@ def groups() -> tuple[Samplers, ...]:
     fewer = ("how many Gaussians are above: 5 % too small", less_by(larger, Fraction(19, 20)))
     less = ("a universe: 5 % too small", less_by(_all_places, Fraction(19, 20)))
     rare: Draw = lambda source, x, count: source.binomial(10**12, partial(exp_minus, x), count)  # noqa: E731
+    once: Draw = lambda source, x, count: source.binomial(1, partial(exp_minus, x), count)  # noqa: E731
     minus: Callable[[float], float] = lambda x: math.exp(-x)  # noqa: E731
     coins = [((False, False), 2, "not seen"), ((True, False), 2, "seen"), ((True, True), 3, "seen, then announced")]
     groups: dict[str, Iterable[Sampler]] = {
@@ -346,6 +347,7 @@ def groups() -> tuple[Samplers, ...]:
         "Bernoulli and binomial": (
             Sampler("Bernoulli, 1/2", _coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
             Sampler("Bernoulli, 3/4", _coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
+            Sampler("Bernoulli, exp(-1.5)", _coin(minus), once, Fraction(3, 2), zero),
             _binomials(40, Fraction(3, 10), 0, 40),
             _binomials(40, Fraction(9, 10), 0, 40),
             _binomials(5000, Fraction(1, 2), 2200, 2800),
