@@ -29,18 +29,19 @@ statistics: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist worksteal tests/statistical tests/audit tests/exhaustive
 
 # The fast tests with the lowest versions that pyproject.toml allows, on the lowest Python that is found, and with the
-# newest ones on the highest; with ALL=1 both on every Python that is found. docs/stability.md has the versions. All
-# tests on another Python: make test PYTHON=python3.13 VENV=build/python3.13
+# newest ones on the highest; with ALL=1 both on every Python that is found, with RUN=lowest or RUN=newest one of them.
+# docs/stability.md has the versions. All tests on another Python: make test PYTHON=python3.13 VENV=build/python3.13
 matrix: $(VENV)/.dev
-	$(BIN)/python tests/matrix/run.py $(if $(ALL),--all)
+	$(BIN)/python tests/matrix/run.py $(RUN) $(if $(ALL),--all)
 
 # The Spark tests share one cluster, so one process runs them; without Java 17 they are skipped, or fail where CI is set.
 spark: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/spark
 
-# Kills, races and hostile input, as often as docs/reliability.md states.
+# Kills, races and hostile input, as often as docs/reliability.md states; with FAULTS=some a few times each.
+FAULTS ?= full
 faults: $(VENV)/.dev
-	DISCREET_FAULTS=full $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
+	DISCREET_FAULTS=$(FAULTS) $(BIN)/python -m pytest -q -n auto --dist worksteal tests/faults
 
 # More than one host: what the package does with servers of other programs, each started by the tests. What is missing is
 # installed where it may be. One suite of the ledger for all its stores, with every race, kill and fault: here on the others.
