@@ -25,7 +25,7 @@ A_PERSON = "a value of the user column is a person"
 
 @lru_cache(maxsize=256)
 def additive_noise(budget: Budget, changes: int = 1, height: int = 1, draws: int = 1) -> Noise:
-    """The noise on each of `draws` numbers, of which a unit moves at most `changes` by at most `height` each.
+    """The noise on each of `draws` numbers; a unit moves at most `changes` of them by at most `height` each.
 
     epsilon: discrete Laplace of scale changes * height/epsilon, since the l1-distance is at most changes * height.
     rho: discrete Gaussian with sigma^2 = changes * height^2/(2 rho).

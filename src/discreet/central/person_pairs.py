@@ -131,7 +131,7 @@ class PersonPairs(PersonVectors):
 
 @dataclass(frozen=True)
 class _LessForCounts(Calibration):
-    """The calibration of people's items, of which the look at pairs takes a part from the counts."""
+    """The calibration of people's items, where the look at pairs takes a part of what the counts have."""
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
         return super().counts(second, loses) - LOOK_AT_PAIRS

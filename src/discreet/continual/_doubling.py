@@ -42,7 +42,7 @@ def epoch_share(epoch: int) -> float:
 class Doubling(Factor):
     """A factor for any number of ticks, whose noise is in whole counts.
 
-    Its sigma is the noise of a single release of the same rho, of which both parts make their own.
+    Its sigma is the noise of a single release of the same rho; both parts make their own of it.
 
     Args:
         make: The factor for this many ticks that may spend this share of rho.

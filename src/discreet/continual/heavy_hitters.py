@@ -294,7 +294,7 @@ class HeavyHitters(ListedOverTime):
         if self.mechanism == "discover":
             every = max(1, span // _BLOCKS) if every is None else whole_number("every", every, 1, span)
             blocks = self._looks(span, every)
-            # Four levels, of which the last is about the whole stream.
+            # Four levels; the last is about the whole stream.
             base = max(2, int(blocks ** (1 / 3) + 1e-9)) if base is None else base
             return every, base, levels(blocks, base)
         base = _best_base(*self._promise, span) if base is None else base

@@ -387,8 +387,8 @@ class Histogram(ListedOverTime):
         With `max_weight` an item of an event counts for its weight, a whole number from 0 to that: `weights` has one
         for each event of one item, or a list for each set; without it every item counts for 1.
 
-        For people `users` says whose every row is: ids that are texts, bytes or whole numbers, of which `nulls="skip"`
-        leaves out rows without an id or an item. What is no id or no item is left out with its row.
+        For people `users` says whose every row is: ids that are texts, bytes or whole numbers. With `nulls="skip"`
+        rows without an id or an item are left out, and so are rows with what is no id or no item.
         """
         if self._is_repeated(tick):
             return self.last  # type: ignore[no-any-return]

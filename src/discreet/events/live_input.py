@@ -269,7 +269,7 @@ class LiveInput:
             return
         data, start = cut.data, cut.start
         if self.encoding not in (None, UTF_8) and not data.isascii():
-            # Every byte is a character. One that is none becomes bytes that are not UTF-8: its row is bad.
+            # Every byte is a character. What is no character becomes bytes that are not UTF-8: its row is bad.
             data = data.decode(str(self.encoding), "surrogateescape").encode("utf-8", "surrogatepass")
         if self._begins and isinstance(self._reader, Delimited):
             skipped = self._reader.after_header(data)

@@ -5,7 +5,7 @@ of their own, each drawn independently, so its message is epsilon-DP for replaci
 further runs of numbers (a relay may join messages), then the reports in the order of their numbers: nothing else, and
 nothing that depends on an item in any other way.
 
-A report of a shuffled round has a random number, of which nobody else knows the sender. The aggregator keeps the open
+A report of a shuffled round has a random number, and nobody else knows whose it is. The aggregator keeps the open
 batch in random order, at any time (a new report changes places with one drawn at random), and all others in the order
 of their numbers; what was heard is known by sorted numbers, too. So neither its memory nor its state has the order in
 which reports came, beyond which of them are in one batch.

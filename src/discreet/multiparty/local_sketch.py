@@ -1,4 +1,4 @@
-"""Local privacy by a noisy row of a count sketch, of which only the cells that are not zero cost bytes."""
+"""Local privacy by a noisy row of a count sketch; only cells that are not zero cost bytes."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def block_cover(
     """The known blocks that cover the epochs from `first` to before `end`, as few as possible.
 
     Where a block is not known its halves are tried, down to single epochs; what is left out is covered by nothing.
-    At most 2 * levels blocks if all are known. `told` are epochs in order, of which every known block has one or more:
+    At most 2 * levels blocks if all are known. `told` are epochs in order; every known block has one or more of them:
     where there are none nothing is looked for, so anyone who tells of two epochs far apart makes no work in between.
     """
 

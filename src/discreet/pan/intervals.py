@@ -39,7 +39,7 @@ def noise_bound(epsilon: float, beta: float) -> float:
 def signs_bound(expected: float, scale: Fraction, beta: float) -> float:
     """|S + Z - E[S]| stays below this except with probability beta; Z is discrete Laplace.
 
-    S is a sum of signs -1, 0 and 1, of which `expected` are not 0 on average: its variance is at most that, and a sign
+    S is a sum of signs -1, 0 and 1; `expected` of them are not 0 on average: its variance is at most that, and a sign
     is within 2 of its mean, so this is Bernstein's bound for independent signs. Ours are those of a sample without
     replacement. Given the elements they are independent; the numbers of occurrences in the order of the sample are
     negatively associated (a random order of fixed numbers is), and each factor of E[e^(sS)] is monotone in one of them.

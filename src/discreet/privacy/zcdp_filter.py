@@ -108,7 +108,7 @@ class ZcdpFilter:
 def response_rho(epsilon: float, order: float) -> float:
     """The largest Renyi divergence of this order that an epsilon-DP mechanism can have, over the order. Rounded up.
 
-    It is that of randomised response, of which every epsilon-DP mechanism is a function, for two neighbours:
+    It is that of randomised response: for two neighbours every epsilon-DP mechanism is a function of it.
 
         log(cosh((a - 1/2) epsilon) / cosh(epsilon/2)) / (a (a - 1))  <=  epsilon tanh(epsilon/2)  <=  epsilon^2/2 .
     """

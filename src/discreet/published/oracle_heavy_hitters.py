@@ -36,7 +36,7 @@ class OracleHeavyHitters(RestsOnLength):
     Unit: one event, or up to m events of a user (`User(m)`).
     Guarantee: (epsilon, delta), over the noise and the oracle's seed, if the oracle keeps to what it states: what its
         cells change by, that estimates are made from cells, and its errors (`guarantee.assumptions`).
-    Noise: once, on every cell, of which an event changes c by h: discrete Laplace of scale m c h/epsilon, or discrete
+    Noise: once, on every cell; an event changes c cells by h: discrete Laplace of scale m c h/epsilon, or discrete
         Gaussian for an l2-sensitivity of m h sqrt(c).
     Threshold: estimates lie between f - b and f + a except with a part of delta over the seed, so an item that is not
         among the k~ tracked has f <= (n + k~ (a + b))/(k~ + 1), hence an estimate of at most u, which is that plus a.

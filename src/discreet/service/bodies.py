@@ -426,7 +426,7 @@ class _Gathered:
                     self._flush()
 
     def add_block(self, taken: int, counted: int, arrays: list[Any]) -> None:
-        """Rows that are right, of which some count."""
+        """Rows that are right; some of them count."""
         self._flush()
         self._taken += taken
         self._counted += counted

@@ -294,7 +294,7 @@ class StreamDefinition(BaseModel):
         return in_words(self.horizon or 0) if self.days is None else self.days.spans.describe()
 
     def timetable(self, edges: Sequence[float]) -> Timetable:
-        """Its ticks and runs, of which these edges are known: the beginning, and ends."""
+        """Its ticks and runs; these edges are known: the beginning, and ends."""
         if self.days is not None:
             return Timetable(self.tick, self.days.end, edges)
         assert self.horizon is not None

@@ -1,7 +1,7 @@
 """The web server, uvicorn: no access log, drained by SIGTERM, exit code 0, and it does not count.
 
 How many requests there were would be in its memory for as long as it runs, and a pan-private service must not know that
-(docs/privacy/service.md). uvicorn counts requests, and asyncio numbers its tasks, of which every request is one.
+(docs/privacy/service.md). uvicorn counts requests, and asyncio numbers its tasks, and every request is one.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class ValueMoment:
     numbers of steps, and those of a row add up to `one` exactly.
 
     "signed" is the sum alone, x/max(|low|, |high|), where nobody has to know how many rows there are; "split" are its
-    positive and its negative part, of which a row has one.
+    positive and its negative part; a row has one of them.
 
     Args:
         kind: One of the above.
@@ -173,7 +173,7 @@ class ValueMoment:
 
 
 def _steps(width: float, most: int) -> int:
-    """As many steps as fit, of which whole numbers have whole ones where the width is a whole number."""
+    """As many steps as fit; where the width is a whole number, whole numbers are whole steps."""
     return int(width) * (most // int(width)) if 1.0 <= width <= most and float(width).is_integer() else most
 
 

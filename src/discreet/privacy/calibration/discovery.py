@@ -2,7 +2,7 @@
 
 A sketch publishes a0 = alpha + Z_0 and, for its stored keys, v_x = c_x + alpha + Z_x if v_x - a0 >= 1 + t, all Z
 discrete Gaussian of sigma. By Lemma 8 of [LT] neighbouring sketches move (c + alpha, alpha) by 1 in one place on the
-keys that both store, and a key that one stores alone has a count of at most 1; at most two of them, of which one has 0.
+keys that both store, and a key that one stores alone has a count of at most 1; at most two of them (1 and 0).
 
 Let M' be M without the keys that one of the two sketches stores alone. M' of one sketch and of its neighbour are
 Gaussian releases of vectors that differ by 1 in one place, and M differs from M' only where such a key is shown, which
