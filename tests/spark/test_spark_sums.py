@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.central.quantile_grid import Grid
 from discreet.engines import _spark_rows
 from discreet.engines import _spark_tasks as tasks
+from discreet.engines.amounts import Amounts
 from discreet.engines.group_sums import group_sums
 from discreet.engines.person_sums import PersonRows
 from discreet.engines.plain_where import where
@@ -134,8 +136,7 @@ def plain(answer):
     """What was found, in an order of its own."""
     if isinstance(answer, GroupSums):
         keys = [None] * len(answer.sums) if answer.keys is None else answer.keys.to_pylist()
-        # A group all of whose rows have no number may be listed, with nothing in it.
-        return {key: tuple(sums) for key, sums in zip(keys, answer.sums.tolist(), strict=True) if any(sums)}
+        return dict(zip(keys, answer.sums.tolist(), strict=True))
     if isinstance(answer, PersonRows):
         keys = answer.keys.to_pylist() or [None]
         people = {}
@@ -143,10 +144,13 @@ def plain(answer):
             answer.owners.tolist(), answer.places.tolist(), answer.entries.tolist(), strict=True
         ):
             assert people.setdefault(owner, {}).setdefault(keys[place], entries) is entries
-        return sorted(sorted(groups.items(), key=str) for groups in people.values())
+        return sorted(sorted(groups.items(), key=str) for groups in people.values()), sorted(keys, key=str)
     if hasattr(answer, "not_private_counts"):
         raw = answer.not_private_counts()
         return dict(zip(raw.items.to_pylist(), raw.counts.tolist(), strict=True))
+    if isinstance(answer, Amounts):
+        keys = answer.keys.to_pylist()
+        return sorted(zip(answer.places.tolist(), (keys[group] for group in answer.groups), strict=True)), sorted(keys)
     return answer.tolist() if hasattr(answer, "tolist") else answer
 
 
@@ -234,6 +238,17 @@ def test_numbers_of_rows(agree, column):
         agree(
             {"columns": f"{column}{more}", "nulls": nulls, "plain": True}, tasks.number_of, native=native, python=True
         )
+
+
+def test_a_row_without_a_number_discovers_no_group(agree, spark):
+    odd = pa.table({"g": ["0", "a", "b", "b"], "v": [math.nan, math.nan, 1.0, math.nan], "u": ["u", "v", "v", "w"]})
+    rows = {"by": ("g",), "only_groups": True, "value": "v"}
+    data, moment = (spark.createDataFrame(odd), odd), ValueMoment("sum", 0, 1)
+    agree(rows, partial(group_sums, moment=moment), python=True, data=data)
+    agree({**rows, "user": "u"}, partial(PersonRows.of, moment=moment), python=True, data=data, apart="user")
+    places = partial(Amounts, place=Grid(0.0, 1.0).places)
+    agree(rows, places, native=False, data=data)
+    assert plain(Tables(odd).rows(**rows).gathered(partial(group_sums, moment=moment))).keys() == {"b"}
 
 
 def test_what_is_left_to_python(agree):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.central.quantile_grid import Grid, StepGrid
-from discreet.engines.numbers import Numbers, plain_numbers
+from discreet.engines.numbers import Numbers, plain_numbers, with_numbers
 from discreet.events.assembly import Rows
 from discreet.events.values import joined_keys
 
@@ -43,7 +43,7 @@ def places_of_rows(found: Rows, place: Callable[[npt.NDArray[np.float64]], Any])
 class Amounts:
     """The bin of every row, and whose row it is. NOT PRIVATE.
 
-    Rows without a number (NaN) are left out, each by itself.
+    Rows without a number (NaN) are left out, each by itself: a group that has no other rows does not occur.
 
     Attributes:
         places: The bins.
@@ -57,8 +57,8 @@ class Amounts:
         places, owners, people = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], found.of_people
         for users, items, amounts in found.parts():
             assert amounts is not None
-            numbers = plain_numbers(amounts)
-            good = ~np.isnan(numbers)
+            numbers, users, items = with_numbers(amounts, users, items)
+            good = np.ones(len(numbers), bool)
             if users is not None:
                 owner = np.asarray(who.numbers(users))
                 good &= owner >= 0

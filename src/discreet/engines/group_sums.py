@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.engines.numbers import Numbers, plain_numbers
+from discreet.engines.numbers import Numbers, with_numbers
 from discreet.events.assembly import Rows
 from discreet.summaries.moments import GroupSums, ValueMoment
 
@@ -19,21 +19,20 @@ _AT_ONCE = 1 << 13  # rows: what is computed of this many stays in a core's cach
 def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
     """The sums over all rows, of every group that occurs where rows have one. NOT private.
 
-    Rows without a number (NaN) are left out, each by itself. No row and no order decides anything but its own entry.
+    Rows without a number (NaN) are left out, each by itself: a group that has no other rows does not occur. No row and
+    no order decides anything but its own entry.
     """
     groups: Numbers | None = None
     sums = np.zeros((0, moment.parts), np.int64)
     for _, items, amounts in found.parts():
         rows = len(items) if items is not None else len(amounts) if amounts is not None else 0
-        values = np.zeros(rows) if amounts is None else plain_numbers(amounts)
-        good = ~np.isnan(values)
+        values, items = (np.zeros(rows), items) if amounts is None else with_numbers(amounts, items)
         if items is not None:
             groups = groups or Numbers("groups", tagged="item" in found.tagged, max_bytes=found.max_key_bytes)
             places = np.asarray(groups.numbers(items)).astype(np.int64)
-            good &= places >= 0
-            places = places[good]
-        if not good.all():
-            values = values[good]
+            good = places >= 0
+            if not good.all():
+                places, values = places[good], values[good]
         for start in range(0, len(values), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             if items is None:

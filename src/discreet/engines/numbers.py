@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,18 @@ def plain_numbers(amounts: pa.Array) -> npt.NDArray[np.float64]:
     plain = amounts if pa.types.is_float64(kind) else read(amounts, lambda: amounts.cast(pa.float64(), safe=False))
     found: npt.NDArray[np.float64] = plain.to_numpy(zero_copy_only=False)
     return found
+
+
+def with_numbers(amounts: pa.Array, *others: pa.Array | None) -> tuple[Any, ...]:
+    """Values as floats, and the other columns, of the rows that have a number.
+
+    One without (NaN) is no row of the question: its person and its group are not looked at.
+    """
+    values = plain_numbers(amounts)
+    there = ~np.isnan(values)
+    if there.all():
+        return (values, *others)
+    return (values[there], *(None if column is None else column.filter(there) for column in others))
 
 
 def _fresh_seed() -> int:

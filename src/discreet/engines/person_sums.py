@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from discreet import _native
 from discreet.engines.exact_people import MemoryPeople, PairSums
-from discreet.engines.numbers import Numbered, NumberedRows, Numbers, plain_numbers
+from discreet.engines.numbers import Numbered, NumberedRows, Numbers, with_numbers
 from discreet.events.ahead import available_cores
 from discreet.events.values import joined_keys
 from discreet.summaries.moments import ValueMoment
@@ -123,13 +123,13 @@ def _listed(found: Rows) -> int | None:
 
 
 def _numbered(found: Rows, moment: ValueMoment, groups: Numbers) -> Iterator[tuple[Numbered, Numbered, Counts]]:
-    """(whose, in which group, what it adds) of every row."""
+    """(whose, in which group, what it adds) of every row that has a number."""
     users = Numbers("people", tagged="user" in found.tagged)
     keys, listed = found.keys, _listed(found)
     for who, items, amounts in found.parts():
         assert who is not None
+        values, who, items = (np.zeros(len(who)), who, items) if amounts is None else with_numbers(amounts, who, items)
         owners = np.asarray(users.numbers(who))
-        values = np.zeros(len(owners)) if amounts is None else plain_numbers(amounts)
         if items is None:
             places = np.zeros(len(owners), np.int32)
         elif listed is None:
@@ -137,7 +137,7 @@ def _numbered(found: Rows, moment: ValueMoment, groups: Numbers) -> Iterator[tup
         else:
             assert keys is not None
             places = keys.listed_at(items).astype(np.int32)
-        good = ~np.isnan(values) & (owners >= 0) & (places >= 0)
+        good = (owners >= 0) & (places >= 0)
         yield owners[good], places[good], moment.entries(values[good])
 
 

@@ -141,6 +141,18 @@ def test_one_odd_value_decides_nothing():
     assert abs(found.value - 9.0) < 0.1
 
 
+@pytest.mark.parametrize("user", [None, "u"])
+@pytest.mark.parametrize("asked", [*ASKED.values(), dc.quantiles])
+def test_a_row_without_a_number_discovers_no_group(asked, user):
+    """The draw is that of the data without such rows: their groups, which come first here, do not occur."""
+    nowhere = {"v": [float("nan")] * 3, "u": ["odd", "u0", "u1"], "g": ["0", "1", "a"], "w": ["x"] * 3}
+    both = {name: [*nowhere[name], *TABLE[name]] for name in TABLE}
+    words = {"column": "v", "range": (0, 100), "by": "g", "user": user}
+    found = [asked(table, dc.Budget(4.0, 1e-4), source=seeded_source(9), **words) for table in (both, TABLE)]
+    assert found[0].cells == found[1].cells
+    assert {group for group, *_ in found[0].cells} == {"a", "b"}
+
+
 def test_the_commands(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("v,g\n" + "\n".join(f"{n % 10},{'ab'[n % 2]}" for n in range(1000)) + "\n")
