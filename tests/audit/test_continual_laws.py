@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.audit.printed_versions import sparse_rho
 
 import discreet as dc
 from discreet.continual import one_shot
 from discreet.continual._factors import Buffered, SquareRoot, Tree
 from discreet.noise import seeded_source
 from discreet_audit.continual import item_shown, path_shifts, stop_is_beaten
-from discreet_audit.corrections import sparse_rho
 
 
 @pytest.mark.parametrize("factor", [Tree(7, 2), Tree(9, 3), SquareRoot(12), Buffered(12)], ids=lambda f: f.name)

@@ -1,11 +1,11 @@
-"""What [PAN] prints where it is wrong: the audit's models of it are caught, and corrected they pass."""
+"""What [PAN] prints where it is wrong: models of it are caught by the audit's laws, and corrected they pass."""
 
 import math
 
 import pytest
+from tests.audit import printed_versions as printed
 
 import discreet as dc
-from discreet_audit import corrections as printed
 from discreet_audit import pan
 from discreet_audit.pan import Model, bit_cell, joint_law, models_of, worst_loss
 
