@@ -1,6 +1,7 @@
 """What questions about rows and people publish, and what one unit adds to it.
 
-Counts, lists, different values, bad rows, quantiles, sums, items of people. Written out from docs/privacy (counting, errors, quantiles, sums, people, pairs).
+Counts, lists, different values, bad rows, quantiles, sums, items of people. Written out from docs/privacy (counting,
+errors, quantiles, sums, people, pairs).
 
 Nothing of the package is imported here, and nothing of its audit. A law is {what is published: probability}.
 """
