@@ -10,7 +10,6 @@ import importlib
 import inspect
 import json
 import math
-import re
 import sys
 import tempfile
 import warnings
@@ -25,14 +24,13 @@ if __name__ == "__main__":
 
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
-from tests.conftest import repeat_from  # noqa: E402
 from tests.golden.commands.pin import written  # noqa: E402
+from tests.recorded import chance, is_same_text  # noqa: E402
 from tests.same_versions import write_versions  # noqa: E402
 
 from discreet import __version__  # noqa: E402
 
 ROOMS = sorted(path.stem for path in HERE.glob("*.py") if path.name != "pin.py")
-_FRACTIONS = r"-?\d+/\d+ -?\d+/\d+"
 LONGEST = 4000  # characters of a text that is kept as it is
 
 
@@ -44,13 +42,9 @@ def cases(room):
 def answer(room, name):
     """What a case answers, as JSON has it."""
     ask = cases(room)[name]
-    repeat_from(f"{room}: {name}")
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), chance(f"{room}: {name}"):
         warnings.simplefilter("ignore")
-        try:
-            found = told(tried(ask, *([Path(folder)] if "folder" in inspect.signature(ask).parameters else [])))
-        finally:
-            repeat_from(None)
+        found = told(tried(ask, *([Path(folder)] if "folder" in inspect.signature(ask).parameters else [])))
         return steady(json.loads(json.dumps(found, ensure_ascii=False).replace(folder, "FOLDER")))
 
 
@@ -138,9 +132,7 @@ def differences(now, before, where=""):
             yield from differences(one, other, f"{where}/{place}")
     elif type(now) is float and type(before) is float and math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-12):
         return
-    elif isinstance(now, str) and isinstance(before, str) and re.fullmatch(_FRACTIONS, f"{now} {before}"):
-        yield from differences(float(Fraction(now)), float(Fraction(before)), where)
-    elif now != before or type(now) is not type(before):
+    elif type(now) is not type(before) or not (is_same_text(now, before) if isinstance(now, str) else now == before):
         yield f"{where}: {now!r} was {before!r}"
 
 

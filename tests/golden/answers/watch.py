@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from tests.golden.answers.pin import each, told, tried
 from tests.golden.commands.tables import Numbers
+from tests.recorded import state as decoded
 
 import discreet as dc
 from discreet.events.live_input import LiveBatch
@@ -181,7 +182,9 @@ def watch(horizon=6, parts=(20, 21, 60), ledger=False, restored=False, fails=(),
             header["published"] = None if header["published"] is None else header["published"]["tick"]
             for saved in (header.get("input") or {}).get("files") or ():
                 saved.update({key: "(left out)" for key in saved if key not in ("begins", "size", "position")})
-            out[-1]["state"] = {**header, "bytes": len(payload), "envelope": envelope}
+            mechanism = decoded(payload)
+            (mechanism["header"].get("steps") or {}).pop("ledger", None)  # which file it is
+            out[-1]["state"] = {**header, "mechanism": mechanism, "envelope": envelope}
         if ledger:
             told_of = book.account("a").statement()
             out.append({"charges": told_of.charges, "spent": str(told_of.spent)})

@@ -152,8 +152,8 @@ def whole(name):
             if tick == SAVED:
                 state = made.to_bytes()
                 made = type(made).from_bytes(state, source=seeded_source(2))
-                found["state"] = [len(state), made.to_bytes() == state]
-        found["end"] = [made.guarantee.to_dict(), len(made.to_bytes()), asked(made.step, (), 3), made.tick]
+                found["state"] = [recorded.state(state), made.to_bytes() == state]
+        found["end"] = [made.guarantee.to_dict(), recorded.state(made.to_bytes()), asked(made.step, (), 3), made.tick]
         if made.remember:
             found["increases"] = [
                 asked(lambda s=s, c=c: increase(made, s, c))

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests import recorded
+from tests.conftest import repeat_from
 from tests.recorded import asked
 
 from discreet import Budget
@@ -116,18 +117,18 @@ def whole(make):
             most = None if not made.local else 1 if getattr(made, "shuffled", None) else 5
             limits = {"max_reports": 5} if most == 5 else {}
             aggregator = made.aggregator(**limits)
-            with recorded.chance():  # whatever drew before, such as a library when it was loaded
-                messages = [party(made, n, 100 * seed + n).encode(items_of(made, n)[:most]) for n in range(1, 13)]
-                found[f"{budget} messages"] = messages
-                if getattr(made, "shuffled", None) is not None:
-                    half = [made.bundle(messages[:5]), made.bundle(messages[5:])]
-                    found[f"{budget} bundles"] = [half, aggregator.receive_many(half)]
-                found[f"{budget} heard"] = [
-                    aggregator.receive_many(messages),
-                    asked(aggregator.receive, messages[3]),
-                    asked(aggregator.receive, messages[0][:-1]),
-                    asked(aggregator.receive, b""),
-                ]
+            repeat_from(str(budget))  # whatever drew before, such as a library when it was loaded
+            messages = [party(made, n, 100 * seed + n).encode(items_of(made, n)[:most]) for n in range(1, 13)]
+            found[f"{budget} messages"] = messages
+            if getattr(made, "shuffled", None) is not None:
+                half = [made.bundle(messages[:5]), made.bundle(messages[5:])]
+                found[f"{budget} bundles"] = [half, aggregator.receive_many(half)]
+            found[f"{budget} heard"] = [
+                aggregator.receive_many(messages),
+                asked(aggregator.receive, messages[3]),
+                asked(aggregator.receive, messages[0][:-1]),
+                asked(aggregator.receive, b""),
+            ]
             found[f"{budget} members"] = recorded.members(aggregator, without={"protocol", "limits"})
             found |= {
                 f"{budget} {name}": said for name, said in answers(made, aggregator, items_of(made, 3)[:6]).items()
