@@ -115,9 +115,9 @@ RELEASES = in_package(
     ("error_model.py", "every noise may fail with all of beta", "parts = self.random_parts",
      "parts = 1", (MODEL,)),
     ("error_model.py", "the lower distance lacks the offset",
-     "above_truth += max(0.0, offset + self.offset_noise.bound(beta / parts))",
-     "above_truth += max(0.0, self.offset_noise.bound(beta / parts))", (MODEL, CONTRACT, "-k", "shard or bounds")),
-    ("error_model.py", "the tail of one side for both", "/ self.draws) / tails", "/ self.draws) / 1", (MODEL,)),
+     "above_truth += max(0.0, offset + self.offset_noise.reach(beta / parts))",
+     "above_truth += max(0.0, self.offset_noise.reach(beta / parts))", (MODEL, CONTRACT, "-k", "shard or bounds")),
+    ("error_model.py", "the tail of one side for both", "chance_of_each(beta, self.draws) / tails", "chance_of_each(beta, self.draws) / 1", (MODEL,)),
 )  # fmt: skip
 
 CONTINUAL = in_package(
@@ -380,8 +380,8 @@ NOISE = in_package(
      "return self._draw(laws.laplace_law(exact(\"scale\", scale, MAX_SCALE) * Fraction(99, 100)), size)", (SAMPLERS, "-k", "drawn")),
     ("source.py", "discrete Gaussian 1 % too narrow", "return self._draw(laws.gaussian_law(exact(\"sigma\", sigma, MAX_SCALE)), size)",
      "return self._draw(laws.gaussian_law(exact(\"sigma\", sigma, MAX_SCALE) * Fraction(99, 100)), size)", (SAMPLERS, "-k", "drawn")),
-    ("source.py", "the law above -1 is a geometric", "        if minimum >= 0:\n            values = minimum + self.geometric",
-     "        if minimum >= -1:\n            values = minimum + self.geometric", (FIT, "-k", "minimum")),
+    ("source.py", "the law above -1 is a geometric", "        if minimum >= 0:\n            values = minimum + above",
+     "        if minimum >= -1:\n            values = minimum + above", (FIT, "-k", "minimum")),
     ("laws.py", "zero is counted twice", "sign = _native.Sign.reject_negative_zero\n    return Law(_geometric_cumulative(x), sign",
      "sign = _native.Sign.folded\n    return Law(_geometric_cumulative(x), sign", (FIT, "-k", "million")),
     ("selection.py", "rounding slack reversed", "_CLASSES * rate)) * (1 - 2.0**-48)", "_CLASSES * rate)) * (1 + 2.0**-48)", ("tests/unit/noise/test_selection.py",)),

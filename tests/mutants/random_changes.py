@@ -5,6 +5,7 @@
     python tests/mutants/random_changes.py --number 40 --seed 7     # `make mutants SLIPS=40 SEED=7`
     python tests/mutants/random_changes.py --number 40 --seed 7 --list
     python tests/mutants/random_changes.py --number 40 --seed 7 --rooms events engines   # of these rooms alone
+    python tests/mutants/random_changes.py --known reviewed ledger     # of the lists: this one, this word in file or name
 
 A room is drawn, a slip of it by a file and by a kind. A list says something as long as nobody wrote tests for it: read
 the score first, and take another seed the next time. What cannot be observed (a hint of speed, words of an error) is
@@ -24,15 +25,21 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from queue import Queue
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.mutants.run import ROOT, Bench
+from tests.mutants.mutants import MUTANTS
+from tests.mutants.rooms import LISTS
+from tests.mutants.run import ROOT, Bench, is_stale
 
 OUT = ROOT / "out" / "random"
 MOST = 120  # tests of a change
@@ -207,6 +214,23 @@ def drawn(number: int, seed: str, among: list[str] | None = None) -> list[tuple[
     return list(chosen.values())
 
 
+def known_changes(words: list[str]) -> list[tuple[Path, Slip]]:
+    """Changes of the lists as slips, to be tried with the tests that reach their lines instead of those they name."""
+    found = []
+    for name, mutant in ((name, mutant) for name, each in {"critical": MUTANTS, **LISTS}.items() for mutant in each):
+        its = (name, *(word for word in words if word in f"{mutant.file}: {mutant.name}"))
+        if {*words} & {*its} and mutant.file.startswith("src/discreet/") and not is_stale(mutant):
+            text = (ROOT / mutant.file).read_text()
+            at = len(text[: text.index(mutant.old)].encode())
+            same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(mutant.old, mutant.new, strict=False))])
+            line = 1 + text[: text.index(mutant.old) + same].count("\n")
+            functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+            called = any(node.lineno <= line <= (node.end_lineno or 0) for node in functions)
+            slip = Slip(mutant.name, line, at, at + len(mutant.old.encode()), mutant.new, called)
+            found.append((ROOT / mutant.file, slip))
+    return found
+
+
 # Which test reaches which line.
 
 RAN: dict[str, float] = {}
@@ -236,24 +260,40 @@ def pytest_sessionfinish() -> None:
 
 
 def make_map(bench: Bench, tests: list[str]) -> None:
-    """Run tests with coverage's contexts, and keep who reaches what; a later map of the same tests wins."""
+    """Run tests with coverage's contexts, a process a core, and keep who reaches what; a later map of a test wins."""
     import coverage
 
-    name = f"{time.time():.0f}"
-    (OUT / "coveragerc").write_text("[run]\nbranch = true\nsource_pkgs = discreet\nrelative_files = true\n")
-    ran, data = OUT / f"{name}.ran", OUT / f"{name}.coverage"
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.random_changes"]
+    name, at_once = f"{time.time():.0f}", os.cpu_count() or 1
+    (OUT / "coveragerc").write_text("[run]\nsource_pkgs = discreet\nrelative_files = true\n")
     files = [str(p.relative_to(bench.tree)) for t in tests for p in [bench.tree / t, *(bench.tree / t).rglob("*.py")]
              if p.name.startswith("test_") and not re.search(UNMAPPED, str(p))]  # fmt: skip
+    number = min(4 * at_once, len(files))  # one process may get slow tests: the others go on with what is left
+    with ThreadPoolExecutor(at_once) as pool:
+        parts = [*pool.map(lambda n: map_part(bench, OUT / f"{name}-{n}", files[n::number]), range(number))]
+    together, seconds = coverage.CoverageData(no_disk=True), {}
+    for data, ran in parts:
+        together.update(data)
+        seconds |= ran
+    keep_map(OUT / f"{name}.json", together, seconds, bench.tree)
+
+
+def map_part(bench: Bench, name: Path, files: list[str]) -> tuple[Any, dict[str, float]]:
+    import coverage
+
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutants.random_changes"]
+    data, ran, out = name.with_suffix(".coverage"), name.with_suffix(".ran"), name.with_suffix(".txt")
     named = {"COVERAGE_FILE": data, "COVERAGE_RCFILE": OUT / "coveragerc", "DISCREET_RAN": ran}
     environment = {**os.environ, "PYTHONPATH": str(bench.tree), **{key: str(named[key]) for key in named}}
     command = [bench.python, "-B", "-m", "coverage", "run", "-m", "pytest", *options, *files]
-    subprocess.run(command, cwd=bench.tree, env=environment, check=False)
-    keep_map(OUT / f"{name}.json", coverage.CoverageData(str(data)), json.loads(ran.read_text()), bench.tree)
+    with out.open("w") as words:
+        subprocess.run(command, cwd=bench.tree, env=environment, stdout=words, stderr=words, check=False)
+    print(f"{name.name}: {out.read_text().splitlines()[-1]}", flush=True)
+    measured = coverage.CoverageData(str(data))
+    measured.read()
+    return measured, json.loads(ran.read_text())
 
 
 def keep_map(path: Path, data: Any, seconds: dict[str, float], tree: Path) -> None:
-    data.read()
     sources, lines = {}, {}
     for file in sorted(data.measured_files()):
         if not (tree / file).exists():
@@ -315,6 +355,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=40)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--rooms", nargs="+", metavar="ROOM", help="draw from these rooms alone")
+    parser.add_argument("--known", nargs="+", metavar="WORD", help="changes of the lists instead")
     parser.add_argument("--only", type=lambda text: [int(n) for n in text.split(",")], help="these of the list")
     parser.add_argument("--list", action="store_true", help="say what is drawn and stop")
     given = parser.parse_args()
@@ -324,26 +365,42 @@ def main() -> int:
         bench.prepare(build=False)
         make_map(bench, given.map or MAPPED)
         return 0
-    slips = drawn(given.number, given.seed, given.rooms)
+    slips = known_changes(given.known) if given.known is not None else drawn(given.number, given.seed, given.rooms)
     chosen = [(n, *each) for n, each in enumerate(slips, 1) if not given.only or n in given.only]
     told = {number: said(path, slip) for number, path, slip in chosen}
     if given.list:
         print(*(f"{number:3d} {told[number]}" for number, *_ in chosen), sep="\n")
         return 0
-    bench, known = Bench(OUT / "tried"), Map()
-    bench.prepare(build=False)
-    left, broken, noticed = chosen, set(), {}
+    with TemporaryDirectory(dir=OUT) as folder:
+        noticed = try_all(Path(folder), chosen, told)
+    score = sum(map(bool, noticed.values()))
+    print(f"{score} of {len(noticed)} noticed: {100 * score / len(noticed):.0f} % (seed {given.seed})")
+    return 0 if score == len(noticed) else 1
+
+
+def try_all(folder: Path, left: list[tuple[int, Path, Slip]], told: dict[int, str]) -> dict[int, str]:
+    """The test that notices each of the slips, by its number; empty where none does."""
+    known, free, broken, noticed = Map(), Queue[Bench](), set(), {}
+    for number in range(os.cpu_count() or 1):  # a copy a core
+        bench = Bench(folder / str(number))
+        bench.prepare(build=False)
+        free.put(bench)
+
+    def one(number: int, path: Path, slip: Slip) -> None:
+        bench = free.get()
+        noticed[number], verdict = tried(bench, known, path, slip, broken)
+        free.put(bench)
+        print(f"{number:3d} {verdict}  {told[number]}", flush=True)
+
     while left:
-        for number, path, slip in left:
-            noticed[number], verdict = tried(bench, known, path, slip, broken)
-            print(f"{number:3d} {verdict}  {told[number]}", flush=True)
+        with ThreadPoolExecutor(free.qsize()) as pool:
+            for done in [pool.submit(one, *each) for each in left]:
+                done.result()
         # What fails must pass without the change, or another test has to notice.
         failing = failures(bench, sorted(set(noticed.values()) - {"", "all"}), 3600)
         broken |= failing
         left = [each for each in left if noticed[each[0]] in failing]
-    score = sum(map(bool, noticed.values()))
-    print(f"{score} of {len(noticed)} noticed: {100 * score / len(noticed):.0f} % (seed {given.seed})")
-    return 0 if score == len(noticed) else 1
+    return noticed
 
 
 def changed(text: str, slip: Slip) -> str:
