@@ -2,7 +2,8 @@
 
     python benchmarks/questions.py [--rows 5000000] [--rounds 3] [--shape skewed] [--only people]
 
-Run by itself it shows the least CPU time of each and of DuckDB, in turns: for a machine that has other work, too.
+Run by itself it shows the least time by the clock and the least CPU time of each and of DuckDB, in turns. On a machine
+that has other work, read CPU times.
 
 The data are one made-up log: items in four shapes, people with heavy tails, a month of seconds, few countries and
 codes, whole numbers and fractions. A question reads the columns that it names, as DuckDB does.
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from turns import DISCREET, machine, run
+from turns import DISCREET, Cost, machine, run
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-9", "--quiet", "--format", "json"]
 SHAPES = ("skewed", "flat", "few items", "long items")
@@ -220,13 +221,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the questions with these words")
     given = parser.parse_args()
     print(f"{machine()}; {given.rows:,} rows, {given.shape}, best of {given.rounds} in turns")
-    print(f"{'':24}{'ours':>10}{'DuckDB':>10}{'share':>8}{'aim':>6}{'MiB':>12}")
+    print(f"{'':24}{'ours':>10}{'DuckDB':>10}{'share':>8}{'of CPU':>8}{'aim':>6}{'MiB':>12}")
     with tempfile.TemporaryDirectory() as folder:
         for each, *both in commands(Path(folder), given.rows, given.shape, os.cpu_count() or 1, given.only):
             runs = [[run(command) for command in both] for _ in range(given.rounds)]
-            ours, theirs = (min(cost.cpu for cost in one) for one in zip(*runs, strict=True))
-            memory = "/".join(f"{min(cost.mebibytes for cost in one):.0f}" for one in zip(*runs, strict=True))
-            figures = f"{ours:>8.2f} s{theirs:>8.2f} s{ours / theirs:>8.2f}{each.aim:>6.2f}{memory:>12}"
+            ours, theirs = (Cost(*map(min, zip(*one, strict=True))) for one in zip(*runs, strict=True))
+            memory = f"{ours.mebibytes:.0f}/{theirs.mebibytes:.0f}"
+            shares = f"{ours.seconds / theirs.seconds:>8.2f}{ours.cpu / theirs.cpu:>8.2f}"
+            figures = f"{ours.seconds:>8.2f} s{theirs.seconds:>8.2f} s{shares}{each.aim:>6.2f}{memory:>12}"
             print(f"{each.what:24}{figures}", flush=True)
     print(machine())
 
