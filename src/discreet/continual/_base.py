@@ -137,6 +137,8 @@ class Continual(abc.ABC):
     """
 
     family: ClassVar[int]  # of its states
+    _arguments: ClassVar[tuple[str, ...]]  # of the constructor, which a state has
+    _optional: ClassVar[tuple[str, ...]] = ("remember",)  # and those that it has where they were given
     _rises: bool = False  # whether true counts never fall
     unit: Unit = Event()
     mechanism_name: ClassVar[str]
@@ -226,9 +228,14 @@ class Continual(abc.ABC):
     # ---- what an audit looks at (`discreet.continual.anatomy`) ------------------------------------------------------
 
     @property
-    @abc.abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same mechanism again. All public."""
+        given = (name for name in self._optional if getattr(self, name))
+        return {name: self._argument(name) for name in (*self._arguments, *given)}
+
+    def _argument(self, name: str) -> Any:
+        """What an argument was, or what was chosen where it was left open."""
+        return getattr(self, name)
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
         """The same mechanism of the same claim before its first tick, with noise from this source.
@@ -391,9 +398,10 @@ class Continual(abc.ABC):
         """What `_given` and `_load` need beside what all mechanisms save."""
 
     @classmethod
-    @abc.abstractmethod
     def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
         """The arguments, beside horizon and budget, of what has a state with this header."""
+        given = (name for name in cls._optional if name in header)
+        return {name: header[name] for name in (*cls._arguments, *given)}
 
     @abc.abstractmethod
     def _load(self, state: State) -> None:

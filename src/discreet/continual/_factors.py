@@ -173,6 +173,14 @@ def levels(horizon: int, base: int) -> int:
     return count
 
 
+def highest_ended(t: int, base: int, levels: int) -> int:
+    """The highest level of a tree with a node that ends after tick t."""
+    level = 0
+    while level + 1 < levels and t % base ** (level + 1) == 0:
+        level += 1
+    return level
+
+
 def optimal_base(horizon: int) -> int:
     """argmin_r (r - 1) L_r^2, equation (3) of [CO]; the smallest such r."""
     return min(range(2, max(3, min(horizon, 200) + 1)), key=lambda r: ((r - 1) * levels(horizon, r) ** 2, r))
@@ -226,10 +234,7 @@ class Tree(Factor):
 
     def advance(self, state: dict[str, Integers], tick: int, sigma: Fraction, source: RandomSource) -> Integers:
         # Only one node that the new tick uses was not used before: at the level of the lowest digit that is not 0.
-        noises = state["levels"]
-        level, rest = 0, tick
-        while rest % self.base == 0:
-            level, rest = level + 1, rest // self.base
+        noises, level = state["levels"], highest_ended(tick, self.base, self.levels)
         fresh = source.discrete_gaussian(sigma, noises.shape[1])
         noises[:level] = 0
         noises[level] += fresh
@@ -242,12 +247,8 @@ class Tree(Factor):
         return state
 
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        """Equation (11) of [CO]: for the (r-1) L_r noises of the worst tick, whatever t is.
-
-        The sum of n discrete Gaussians is within a factor kappa_n of one of parameter sqrt(n) sigma
-        (`calibration.gaussian`); for sigma >= 1 each adds at most a factor (1+e)/(1-e), e = 2.1 exp(-pi^2 sigma^2).
-        """
-        return _sum_shift((self.base - 1) * self.levels, sigma, probability)
+        """Equation (11) of [CO]: for the (r-1) L_r noises of the worst tick, whatever t is."""
+        return sum_shift((self.base - 1) * self.levels, sigma, probability)
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
         return TickNoise("tree", self.horizon, math.nextafter(sigma, math.inf), base=self.base)
@@ -283,7 +284,7 @@ class EachTick(Factor):
         return self.start(size)  # no tick needs the noise of one before it
 
     def hiding_shift(self, t: int, sigma: Fraction, probability: float) -> int:
-        return _sum_shift(1, sigma, probability)
+        return sum_shift(1, sigma, probability)
 
     def tick_noise(self, sigma: Fraction) -> TickNoise:
         return TickNoise("ticks", self.horizon, math.nextafter(sigma, math.inf))
@@ -311,8 +312,12 @@ def window_factor(factor: Factor, rho: float, items: int, changes: int) -> Facto
 
 
 @lru_cache(maxsize=64)
-def _sum_shift(n: int, sigma: Fraction, probability: float) -> int:
-    """The smallest M with P[Z_1 + ... + Z_n >= M] <= probability, never understated. Every tick of a tree asks."""
+def sum_shift(n: int, sigma: Fraction, probability: float) -> int:
+    """The smallest M with P[Z_1 + ... + Z_n >= M] <= probability, never understated. Every tick of a tree asks.
+
+    The sum of n discrete Gaussians is within a factor kappa_n of one of parameter sqrt(n) sigma
+    (`calibration.gaussian`); for sigma >= 1 each but one adds at most a factor (1+e)/(1-e), e = 2.1 exp(-pi^2 sigma^2).
+    """
     from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
     from discreet.privacy.calibration.tails import smallest_shift
 

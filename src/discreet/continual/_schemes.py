@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.continual import one_shot
 from discreet.continual._doubling import Doubling, epoch_of
-from discreet.continual._factors import Factor, levels
+from discreet.continual._factors import Factor, highest_ended, levels
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
@@ -161,9 +161,7 @@ class Meta(Scheme):
         if self.open.shape[1] < len(total):
             self.open, self.sums, self.seen = (_widened(a, len(total)) for a in (self.open, self.sums, self.seen))
         self.open += added
-        level = 0
-        while level + 1 < self.levels and tick % self.base ** (level + 1) == 0:
-            level += 1
+        level = highest_ended(tick, self.base, self.levels)
         positions, noisy = self.release(self.open[level], rank, source)
         self.open[: level + 1] = 0
         self.sums[:level] = 0

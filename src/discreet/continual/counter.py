@@ -58,7 +58,6 @@ class Counter(Continual):
 
     family: ClassVar[int] = 140
     _arguments: ClassVar[tuple[str, ...]] = ("method", "base", "size", "max_items_per_event")
-    _optional: ClassVar[tuple[str, ...]] = ("remember",)  # in a state only where they were given
     changes: int = 1  # how often an event moves a count, up and down in turn
     mechanism_name: ClassVar[str] = "continual counter"
     reference: ClassVar[str] = "[CO] Algorithm 1; docs/privacy/correlated-noise.md"
@@ -85,7 +84,7 @@ class Counter(Continual):
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
         if base is not None:
             whole_number("base", base, 2, max(2, self.horizon or MAX_SIZE))
-        self._asked = (method, base)
+        self._asked: dict[str, Any] = {"method": method, "base": base}
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None
         self.factor, self.sigma = self._make_factor()
@@ -104,16 +103,10 @@ class Counter(Continual):
 
     def factor_for(self, horizon: int, share: float) -> Factor:
         """The factorisation of this many ticks for this share of rho."""
-        method, base = self._asked
-        return make_factor(method, horizon, self._rho * share, self.max_items_per_event, base)
+        return make_factor(horizon=horizon, rho=self._rho * share, items=self.max_items_per_event, **self._asked)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments that, with the horizon and the budget, make the same counter again."""
-        method, base = self._asked
-        given = {name: getattr(self, name) for name in self._optional if getattr(self, name)}
-        of = {"method": method, "base": base, "size": self.size, "max_items_per_event": self.max_items_per_event}
-        return {**{name: of[name] for name in self._arguments}, **given}
+    def _argument(self, name: str) -> Any:
+        return self._asked[name] if name in self._asked else getattr(self, name)
 
     def noises_of_an_event(self) -> list[tuple[str, list[CorrelatedNoise]]]:
         """For every way in which an event can come, the noises that hide it; see `discreet.continual.anatomy`.
@@ -261,11 +254,6 @@ class Counter(Continual):
             header["runs"] = [run for _, run, _ in past]
             arrays["past"] = np.array([[tick, *values] for tick, _, values in past], np.int64)
         return State(header, arrays, {})
-
-    @classmethod
-    def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
-        given = {name: header[name] for name in cls._arguments}
-        return {**given, **{name: header[name] for name in cls._optional if name in header}}
 
     def _load(self, state: State) -> None:
         header, arrays, _ = state

@@ -86,7 +86,7 @@ class DistinctCount(Counter):
     def factor_for(self, horizon: int, share: float) -> Factor:
         factor = super().factor_for(horizon, share)
         # Noise anew in every epoch would be paid for in every epoch: where their number is not known it cannot be.
-        if self.horizon is None or self._asked[0] != "auto":
+        if self.horizon is None or self._asked["method"] != "auto":
             return factor
         return window_factor(factor, self._rho * share, 1, self.changes)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
-from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, levels
+from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, highest_ended, levels
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import Item, prepare_column, read, rules, without_bad
 from discreet.events.values import items_array, taken
@@ -220,6 +220,7 @@ class HeavyHitters(ListedOverTime):
     """
 
     family: ClassVar[int] = 141
+    _arguments: ClassVar[tuple[str, ...]] = ("capacity", "window", "mechanism", "base")
     mechanism_name: ClassVar[str] = "continual heavy hitters"
     reference: ClassVar[str] = "[LT] Algorithm 1 and section 1, [CO] Algorithm 3; docs/privacy/continual.md"
 
@@ -341,10 +342,11 @@ class HeavyHitters(ListedOverTime):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
-        names = ("capacity", "window", "mechanism", "base", *(("every",) if self.discovered is not None else ()))
-        names += ("remember",) if self.remember else ()
-        asked = {"every": self._asked[1], **({"base": self._asked[0]} if self._in_epochs else {})}
-        return {name: asked[name] if name in asked else getattr(self, name) for name in names}
+        looks = {} if self.discovered is None else {"every": self._asked[1]}
+        return {**super().parameters, **looks}
+
+    def _argument(self, name: str) -> Any:
+        return self._asked[0] if name == "base" and self._in_epochs else getattr(self, name)  # epochs choose their own
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
         """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
@@ -431,9 +433,7 @@ class HeavyHitters(ListedOverTime):
 
     def _end_nodes(self, now: int, block: int) -> None:
         """Release what ends with this tick and this block, and begin what follows."""
-        done = 0  # the highest level with a node that ends now
-        while done + 1 < self.levels and block % self.base ** (done + 1) == 0:
-            done += 1
+        done = highest_ended(block, self.base, self.levels)
         # The whole stream only ever uses the largest node that ends now; a window slides over the smaller ones too.
         for level in range(done + 1) if self.window is not None else (done,):
             first = self._first + self._end_of(block - self.base**level)
@@ -509,15 +509,7 @@ class HeavyHitters(ListedOverTime):
         noise = Noise("laplace", scale, 2 * self.capacity * m * 2**m, terms=m)
         counts = np.fromiter(total.values(), np.int64, len(total))
         if self.mechanism == "chan":
-            model = ErrorModel(noise, summary_below=math.inf)
-            return Release(
-                items_array(total),
-                counts,
-                self.guarantee,
-                model,
-                threshold=self.threshold,
-                over_time=self._over_time(self.tick),
-            )
+            return self._release(total, counts, ErrorModel(noise, summary_below=math.inf))
         offset = sum(node.offset for node in nodes)
         lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
         released = tuple(Stretch(node.offset, node.threshold) for node in nodes)
@@ -552,16 +544,14 @@ class HeavyHitters(ListedOverTime):
         """What a tick publishes, given of every item the offset and the nodes that `Stretches.places` speaks of."""
         index = {place: at for at, place in enumerate(sorted({*lacking}))}
         counters = 0 if model.stretches is None else model.stretches.counters
+        model = replace(model, stretches=Stretches(released, tuple(index), counters))
+        places = np.array([index[place] for place in lacking], np.int32)
+        return self._release(items, counts, model, offset=offset, places=places, followed=followed)
+
+    def _release(self, items: Iterable[Item], counts: Integers, model: ErrorModel, **told: Any) -> Release:
+        over_time = self._over_time(self.tick)
         return Release(
-            items_array(items),
-            counts,
-            self.guarantee,
-            replace(model, stretches=Stretches(released, tuple(index), counters)),
-            threshold=self.threshold,
-            offset=offset,
-            places=np.array([index[place] for place in lacking], np.int32),
-            followed=followed,
-            over_time=self._over_time(self.tick),
+            items_array(items), counts, self.guarantee, model, threshold=self.threshold, over_time=over_time, **told
         )
 
     def _tick_noises(self, t: int) -> tuple[tuple[str, TickNoise, int], ...] | None:
@@ -624,8 +614,7 @@ class HeavyHitters(ListedOverTime):
 
     @classmethod
     def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
-        given = {name: header[name] for name in ("capacity", "window", "mechanism", "base")}
-        return {**given, "every": header.get("every"), "remember": header.get("remember", 0)}
+        return {**super()._given(header), "every": header.get("every")}
 
     def _load(self, state: State) -> None:
         header, arrays, blobs = state

@@ -60,7 +60,6 @@ MECHANISMS = {
     (False, True): ("factorised", "tree", "meta", "limit"),
     (False, False): ("meta", "factorised", "tree"),
 }
-_NUMBERS = ("max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin")
 # The nodes of the others may hold a person more than once.
 OF_PEOPLE = ("factorised", "tree")
 _UNKNOWN = "a histogram of items that are not known in advance"
@@ -129,6 +128,10 @@ class Histogram(ListedOverTime):
     """
 
     family: ClassVar[int] = 142
+    _arguments: ClassVar[tuple[str, ...]] = (
+        "max_items_per_event", "k", "mechanism", "base", "limit", "keep_discovered", "switches", "margin",
+    )  # fmt: skip
+    _optional: ClassVar[tuple[str, ...]] = ("window", "max_visits", "remember")
     mechanism_name: ClassVar[str] = "continual histogram"
     reference: ClassVar[str] = "[CO] Algorithms 2, 3, 4, 7; docs/privacy/continual.md"
 
@@ -228,12 +231,7 @@ class Histogram(ListedOverTime):
         people = {} if self._people is None else {"unit": self.unit}
         heavy = {} if self.max_weight == 1 else {"max_weight": self.max_weight}
         known = None if self._domain is None else self._domain.to_pylist()
-        kept = {} if not self.remember else {"remember": self.remember}
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        return {"universe": known, **numbers, **people, **self._of_window(), **heavy, **kept}
-
-    def _of_window(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("window", "max_visits") if getattr(self, name) is not None}
+        return {"universe": known, **super().parameters, **people, **heavy}
 
     @property
     def domain_is_known(self) -> bool:
@@ -506,7 +504,7 @@ class Histogram(ListedOverTime):
     def _state(self) -> State:
         kind, items = plain_items(self._items)
         header = {
-            **{name: getattr(self, name) for name in _NUMBERS},
+            **super().parameters,
             "known": self._domain is not None,
             "kind": kind,
             "items": items,
@@ -516,7 +514,7 @@ class Histogram(ListedOverTime):
         blobs = self._saved_releases()
         if self._people is not None:
             people, more, pieces = self._people.saved()
-            header |= {"people": people, **self._of_window()}
+            header |= {"people": people}
             arrays |= {f"people.{name}": array for name, array in more.items()}
             blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
         if len(self._added):
@@ -526,10 +524,10 @@ class Histogram(ListedOverTime):
     @classmethod
     def _given(cls, header: dict[str, Any]) -> dict[str, Any]:
         return {
+            **super()._given(header),
             "universe": items_of_plain(header["kind"], header["items"]) if header["known"] else None,
-            **{name: header[name] for name in (*_NUMBERS, "max_weight")},
+            "max_weight": header["max_weight"],
             "unit": User(header["people"]["most"]) if "people" in header else None,
-            **{name: header[name] for name in ("window", "max_visits", "remember") if name in header},
         }
 
     def _load(self, state: State) -> None:

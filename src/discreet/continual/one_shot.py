@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.continual._factors import sum_shift
 from discreet.noise import RandomSource
 from discreet.noise.source import Integers
-from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
 from discreet.privacy.calibration.tails import log_sum_tail, smallest_shift
 
 Published = tuple[Integers, Integers]
@@ -91,18 +91,8 @@ def unknown_gumbel(
 
 
 def gauss_shift(sigma: Fraction, probability: float) -> int:
-    """The smallest shift with P[Z - Z' >= shift] <= probability, never understated.
-
-    Z - Z' is the sum of two discrete Gaussians: within a factor kappa_2 of one of parameter sqrt(2) sigma
-    (`calibration.gaussian`); kappa_2 = (1+e)/(1-e), e <= 2.1 exp(-pi^2 sigma^2), and sigma >= 1 is asked for.
-    """
-    e = 2.1 * math.exp(-((math.pi * float(sigma)) ** 2))
-    log_kappa = math.log1p(e) - math.log1p(-e)
-
-    def log_probability(shift: int) -> float:
-        return math.log(max(discrete_gaussian_tail(math.sqrt(2.0) * float(sigma), shift), 1e-320)) + log_kappa
-
-    return smallest_shift(log_probability, probability)
+    """The smallest shift with P[Z - Z' >= shift] <= probability, never understated; sigma >= 1 is asked for."""
+    return sum_shift(2, sigma, probability)
 
 
 def laplace_shift(scale: Fraction, probability: float) -> int:
