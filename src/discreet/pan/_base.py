@@ -30,7 +30,7 @@ from discreet.noise.source import MAX_SCALE, Integers
 from discreet.pan.charge import StateCharge, saved_charge
 from discreet.pan.element_law import BitCell, ElementLaw
 from discreet.pan.responses import Response
-from discreet.pan.settings import MOST_INTRUSIONS, Options, Settings, fewest
+from discreet.pan.settings import KEPT, MOST_INTRUSIONS, Options, Settings, fewest
 from discreet.privacy import Budget, Element, Estimate, Guarantee
 from discreet.privacy.budget import as_budget
 from discreet.privacy.checks import whole_number
@@ -68,6 +68,9 @@ class PanEstimator:
 
     sized: ClassVar[str]
     """The number of its entries, an argument, which `for_accuracy` chooses."""
+
+    _modulus: int = 1
+    """Of the counters, where its table has one layer; 1 for bits alone."""
 
     _choose: Any
     _draft: Any  # of the other arguments: fills itself in as far as `_width` needs it; the least and the most entries
@@ -334,9 +337,22 @@ class PanEstimator:
 
     def _check_table(self) -> None:
         """That the restored table is one this estimator would have built."""
-        response = self.response
-        if (self._table.unseen, self._table.seen) != (response.unseen, response.seen):
+        response, table = self.response, self._table
+        if (table.unseen, table.seen) != (response.unseen, response.seen):
             raise CorruptStateError("state has a table made for another budget")
+        moduli = [table.modulus(layer) for layer in range(table.layers)]
+        if (table.entries, moduli) != (self._entries, self._layers):
+            raise CorruptStateError("state has a table of another shape")
+
+    @property
+    def _entries(self) -> int:
+        """How many entries its table has."""
+        raise ParameterError(f"use one of the estimators, not the bare {type(self).__name__}")
+
+    @property
+    def _layers(self) -> list[int]:
+        """What the counters of each layer of its table run modulo."""
+        return [self._modulus]
 
     def _pack(self, estimate: Any) -> dict[str, Any]:
         return {name: getattr(estimate, name) for name in ("value", "lower", "upper", "unbiased")}
@@ -365,14 +381,8 @@ class PanEstimator:
     def options(self) -> dict[str, Any]:
         """What it was made with besides its own parameters and the source."""
         s = self._settings
-        return {
-            "budget": Budget(s.epsilon),
-            "confidence": s.confidence,
-            "releases": s.releases,
-            "announced_intrusions": s.announced_intrusions,
-            "response": s.response,
-            "output_share": s.share,
-        }
+        kept = {name: getattr(s, name) for name in KEPT}
+        return {"budget": Budget(s.epsilon), **kept, "output_share": s.share}
 
     def element_laws(self) -> list[ElementLaw]:
         """The law of one element's cells and of what a release counts of them, for each role an element may have."""

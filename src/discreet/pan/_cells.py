@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import ParameterError
 from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, PanEstimator, numbers
@@ -83,10 +83,9 @@ class Sampled(PanEstimator):
         self._sample_size = whole_number("sample_size", parameters["sample_size"], 1, _size(self._universe))
         super()._adopt(parameters)
 
-    def _check_table(self) -> None:
-        super()._check_table()
-        if self._table.entries != self._sample_size:
-            raise CorruptStateError("state has a table of another size")
+    @property
+    def _entries(self) -> int:
+        return self._sample_size
 
     def _describe(self) -> str:
         return f"universe={self._universe}, sample_size={self._sample_size}"
@@ -116,15 +115,18 @@ class SampledCounters(Sampled):
 
 
 class SampledBits(Sampled):
-    """A bit for each sampled element: P[bit = 1] = p0 + gap s(x), with s(x) in [0, 1] to be averaged, times `_top`."""
+    """A bit and a counter modulo t for each sampled element; the bit is drawn from D1 when the counter passes 0.
 
-    @property
-    def _top(self) -> int:
-        """The largest value an element can contribute."""
-        return 1
+    P[bit = 1] = p0 + gap min(n_x, t)/t after n_x occurrences. What is estimated is the mean of min(n_x, t).
+    """
+
+    def _build(self, source: RandomSource) -> _native.PanTable:
+        table = self._cells(source)
+        table.add_bits(numbers(self._modulus), numbers(1), self._native_source)
+        return table
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
-        """In units of `_top`."""
+        """In units of t."""
         gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
         return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
 
@@ -133,8 +135,8 @@ class SampledBits(Sampled):
         count = int(self.counted(source, 1, lambda noise: self._table.noisy_ones(0, 0, m, noise))[0])
         p0, gap = self._chances()
         ends = (count / m, *mean_interval(count, m, scale, self._settings.beta))
-        value, lower, upper = (self._top * (p - p0) / gap for p in ends)
-        return self._estimate(value, lower, upper, float(self._top))
+        value, lower, upper = (self._modulus * (p - p0) / gap for p in ends)
+        return self._estimate(value, lower, upper, float(self._modulus))
 
 
 class Hashed(PanEstimator):
@@ -163,11 +165,6 @@ class Hashed(PanEstimator):
         return self._levels
 
     @property
-    def _modulus(self) -> int:
-        """Of the counter of a cell; 1 for a bit alone."""
-        return 1
-
-    @property
     def _chance_of_level(self) -> Vector:
         chance: Vector = np.ldexp(np.ones(self._levels), -np.arange(1, self._levels + 1))
         chance[-1] *= 2  # the last level takes the rest
@@ -180,11 +177,9 @@ class Hashed(PanEstimator):
         table.add_bits(numbers(self._modulus), numbers(1), self._native_source)
         return table
 
-    def _check_table(self) -> None:
-        super()._check_table()
-        table = self._table
-        if (table.entries, table.layers) != (self._levels * self._buckets, 1) or table.modulus(0) != self._modulus:
-            raise CorruptStateError("state has a table of another size")
+    @property
+    def _entries(self) -> int:
+        return self._levels * self._buckets
 
     def _describe(self) -> str:
         return f"buckets={self._buckets}, levels={self._levels}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
-from discreet.pan._base import PanEstimate, numbers
+from discreet.pan._base import PanEstimate
 from discreet.pan._cells import SampledBits
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.settings import Options
@@ -74,10 +73,6 @@ class CroppedMean(SampledBits):
         """Where an element's count is cropped."""
         return self._t
 
-    @property
-    def _top(self) -> int:
-        return self._t
-
     def release(self, t: int | None = None) -> PanEstimate:
         """The estimate, with its interval and guarantee: of min(n_x, t), for a t up to the one of the state.
 
@@ -107,11 +102,6 @@ class CroppedMean(SampledBits):
         signs = [half.law(self, self._modulus)] if self._modulus > 1 else []
         return [self._law_of_bits(self._modulus), *signs]
 
-    def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._cells(source)
-        table.add_bits(numbers(self._t), numbers(1), self._native_source)
-        return table
-
     def _read(self, source: RandomSource) -> PanEstimate:
         if self._t < self._modulus:
             below = Window((self._modulus,), (self._sample_size,), 0, self._t).read(self, source)
@@ -120,11 +110,6 @@ class CroppedMean(SampledBits):
         estimate = super()._read(source)
         upper = min(estimate.upper * largest_ratio(self.intrusions), float(self._t))
         return replace(estimate, upper=upper)
-
-    def _check_table(self) -> None:
-        super()._check_table()
-        if self._table.layers != 1 or self._table.modulus(0) != self._t:
-            raise CorruptStateError("state has a table for another t")
 
     def _describe(self) -> str:
         return f"{super()._describe()}, t={self._t}"

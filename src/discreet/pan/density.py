@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet import _native
-from discreet.noise import RandomSource
-from discreet.pan._base import numbers
 from discreet.pan._cells import SampledBits
 from discreet.pan.settings import Options
 from discreet.privacy import Budget
@@ -39,8 +36,3 @@ class Density(SampledBits):
 
     def _draft(self, options: Options, universe: object) -> tuple[int, int]:
         return self._sizes_for(universe)
-
-    def _build(self, source: RandomSource) -> _native.PanTable:
-        table = self._cells(source)
-        table.add_bits(numbers(1), numbers(1), self._native_source)
-        return table

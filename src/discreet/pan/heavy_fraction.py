@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._cells import Sampled
@@ -263,8 +263,8 @@ class HeavyFraction(Sampled):
         # r_x is drawn before the data and is not secret: it is part of the state.
         most = math.floor(_GRID * self._rho)
         steps = (_GRID + source.uniform_integers(most + 1, self._sample_size)).astype(np.uint64)
-        for t in self._ladder.rungs:
-            table.add_bits(numbers(round(t * _GRID)), steps, self._native_source)
+        for modulus in self._layers:
+            table.add_bits(numbers(modulus), steps, self._native_source)
         return table
 
     def _sensitivity(self, intrusions: int) -> int:
@@ -290,12 +290,11 @@ class HeavyFraction(Sampled):
 
     # ---- states --------------------------------------------------------------------------------------------------
 
-    def _check_table(self) -> None:
-        super()._check_table()
-        expected = len(self._ladder.rungs) if self._method == "ladder" else 1
-        first = {"two_tables": self._high, "counters": self._tables[0], "ladder": _GRID}[self._method]
-        if self._table.layers != expected or self._table.modulus(0) != first:
-            raise CorruptStateError("state has a table for another k")
+    @property
+    def _layers(self) -> list[int]:
+        if self._method == "ladder":
+            return [round(t * _GRID) for t in self._ladder.rungs]
+        return [self._tables[0] if self._method == "counters" else self._high]  # that of the first entries
 
     def _describe(self) -> str:
         k = self._k if self._max_count is None else f"{self._k}, max_count={self._max_count}"

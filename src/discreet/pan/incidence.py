@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _native
-from discreet.errors import CorruptStateError, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers
 from discreet.pan._cells import SampledCounters
@@ -277,10 +277,9 @@ class Incidence(SampledCounters):
         if self._method == "squares" and self._moduli != [_squares_prime(self._max_count)]:
             raise ParameterError("not the prime of this t")
 
-    def _check_table(self) -> None:
-        super()._check_table()
-        if [self._table.modulus(layer) for layer in range(self._table.layers)] != self._moduli:
-            raise CorruptStateError("state has a table for another t")
+    @property
+    def _layers(self) -> list[int]:
+        return self._moduli
 
     def _describe(self) -> str:
         return f"{super()._describe()}, t={self._t}, method={self._method!r}"

@@ -91,7 +91,7 @@ class ModularIncidence(SampledCounters):
         return self._sizes_for(universe)
 
     def _choose(self, k: object, shift: object, solver: object) -> None:
-        self._k = whole_number("k", k, 2, MAX_K)
+        self._k = self._modulus = whole_number("k", k, 2, MAX_K)
         if shift not in _SHIFTS:
             raise ParameterError(f"shift must be one of {', '.join(_SHIFTS)}, not {shift!r}")
         if solver not in ("fft", "linear_program"):
@@ -202,11 +202,6 @@ class ModularIncidence(SampledCounters):
         if any(len(vector) != self._k for vector in vectors):
             raise CorruptStateError("state has a release for another k")
         return self._modular(*vectors)
-
-    def _check_table(self) -> None:
-        super()._check_table()
-        if self._table.layers != 1 or self._table.modulus(0) != self._k:
-            raise CorruptStateError("state has a table for another k")
 
     def _describe(self) -> str:
         return f"{super()._describe()}, k={self._k}"

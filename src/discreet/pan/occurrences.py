@@ -182,16 +182,12 @@ class Occurrences(Hashed):
         return self._buckets, 2**24
 
     def _choose(self, max_count: object, buckets: object, levels: object) -> None:
-        self._max_count = whole_number("max_count", max_count, 2, MOST_COUNT)
+        self._max_count = self._modulus = whole_number("max_count", max_count, 2, MOST_COUNT)
         self._size(buckets, _A_COUNTER * self._max_count, levels)
 
     @property
     def max_count(self) -> int:
         """N: occurrences are told apart up to it."""
-        return self._max_count
-
-    @property
-    def _modulus(self) -> int:
         return self._max_count
 
     def element_laws(self) -> list[ElementLaw]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -15,6 +15,8 @@ from discreet.privacy.checks import positive_number, probability, whole_number
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
+KEPT = ("confidence", "releases", "announced_intrusions", "response")
+"""Of the options what a state keeps as it was given; the share is kept as it was chosen."""
 MOST_INTRUSIONS = 16
 """How many can be announced to one state: after each it tells less."""
 
@@ -85,7 +87,7 @@ class Settings:
             share = choose_share(self.epsilon, looks, self.releases, lambda es, eo: width(self, es, eo))
         except ArithmeticError:
             raise ParameterError("epsilon is too small: no interval can be computed") from None
-        return Settings(self.epsilon, self.confidence, self.releases, self.announced_intrusions, self.response, share)
+        return replace(self, share=share)
 
     @property
     def epsilon_state(self) -> Fraction:
@@ -106,16 +108,14 @@ class Settings:
 
     def to_list(self) -> list[Any]:
         """As JSON has it."""
-        planned = self.announced_intrusions
-        return [self.epsilon, self.confidence, self.releases, planned, self.response, str(self.share)]
+        return [self.epsilon, *(getattr(self, name) for name in KEPT), str(self.share)]
 
     @classmethod
     def from_list(cls, values: list[Any], width: Width) -> Settings:
         """The inverse of `to_list`."""
-        epsilon, confidence, releases, planned, response, share = values
-        options = {"confidence": confidence, "releases": releases, "announced_intrusions": planned}
-        more = {"response": response, "output_share": Fraction(share)}
-        return cls.of(positive_number("epsilon", epsilon), {**options, **more}, width)
+        epsilon, *kept, share = values
+        options = {**dict(zip(KEPT, kept, strict=True)), "output_share": Fraction(share)}
+        return cls.of(positive_number("epsilon", epsilon), options, width)
 
 
 Width = Callable[[Settings, float, float], float]
