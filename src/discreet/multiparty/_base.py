@@ -195,14 +195,12 @@ class Protocol:
         made: Aggregator = self._listener(self, Limits(max_items, max_reports, minimum_reports))
         return made
 
-    def restore(
-        self, data: bytes, *, max_items: int | None = None, max_reports: int | None = 1, minimum_reports: int = 0
-    ) -> Aggregator:
+    def restore(self, data: bytes, **limits: Any) -> Aggregator:
         """The aggregator of a state; `CorruptStateError` for bytes that are not one of this protocol and round.
 
         The limits are as for `aggregator`: a state does not keep them.
         """
-        restored: Aggregator = self._listener._restored(self, data, Limits(max_items, max_reports, minimum_reports))
+        restored: Aggregator = self._listener._restored(self, data, Limits(**limits))
         return restored
 
     # ---- what an audit looks at: `discreet.multiparty.party_seam` ----------------------------------------------------

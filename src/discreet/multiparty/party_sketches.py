@@ -111,8 +111,13 @@ class SketchProtocol(Protocol):
     rows: int
     max_items: int
 
-    def _check_sketch(self, columns: int, *scales: Fraction) -> None:
-        """`columns` are the most that a party may send, `scales` those of its noise."""
+    def width(self, items: int) -> int:
+        """The columns of the sketch of this many items."""
+        raise ParameterError("use one of the protocols, not the bare SketchProtocol")
+
+    def _check_sketch(self, *scales: Fraction) -> None:
+        """`scales` are those of its noise."""
+        columns = self.width(whole_number("max_items", self.max_items, 1, 2**40))
         check_scales(*scales)
         check_rows(self.rows)
         if columns * self.rows > MAX_CELLS:
@@ -132,10 +137,6 @@ class SketchProtocol(Protocol):
 
 class WholeSketches(SketchProtocol):
     """A message is a noisy sketch of all items of a party, its cells in their order and nothing else."""
-
-    def width(self, items: int) -> int:
-        """The columns of a party with this many items."""
-        raise ParameterError("use one of the protocols, not the bare WholeSketches")
 
     @property
     def scale(self) -> Fraction:
@@ -176,9 +177,8 @@ class IndependentSketches(WholeSketches):
 
     def _check(self) -> None:
         object.__setattr__(self, "items_per_column", positive_number("items_per_column", self.items_per_column))
-        whole_number("max_items", self.max_items, 1, 2**40)
         check_rows(self.rows)  # before the scale is made of them
-        self._check_sketch(self.width(self.max_items), self.scale)
+        self._check_sketch(self.scale)
 
     def width(self, items: int) -> int:
         """The columns of a party with this many items."""

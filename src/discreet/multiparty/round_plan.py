@@ -302,46 +302,45 @@ class _Model:
 
     def sketches(self) -> Iterator[PlannedProtocol]:
         """A sketch of each party."""
+        return map(self._sketches, (1, 3))
+
+    def _sketches(self, rows: int) -> PlannedProtocol:
         counts = self.items * self.shares()
         squares = float((counts**2).sum() + self.items)
-        for rows in (1, 3):
-            noise = laplace_variance(2 * rows / self.epsilon)
+        noise = laplace_variance(2 * rows / self.epsilon)
 
-            def size(width: int, rows: int = rows, noise: float = noise) -> float:
-                return _ENVELOPE + rows * width * _bits(noise + squares / width) / 8
+        def size(width: int) -> float:
+            return _ENVELOPE + rows * width * _bits(noise + squares / width) / 8
 
-            width = self._largest(size)
-            variance = self.parties * _of_rows(rows, noise, squares, counts, width)
-            own = {"items_per_column": self.items / width, "rows": rows, "max_items": self._most_items(width, rows)}
-            yield self._row(IndependentSketches, variance, size(width), **own)
+        width = self._largest(size)
+        variance = self.parties * _of_rows(rows, noise, squares, counts, width)
+        own = {"items_per_column": self.items / width, "rows": rows, "max_items": self._most_items(width, rows)}
+        return self._row(IndependentSketches, variance, size(width), **own)
 
     def separated(self) -> Iterator[PlannedProtocol]:
         """Heavy items apart."""
+        return map(self._separated, (0.25, 0.4, 0.5))
+
+    def _separated(self, share: float) -> PlannedProtocol:
+        made = Separation("plan", Budget(self.epsilon), self.universe, separation_share=share)
+        assert made.threshold is not None
         counts = self.items * self.shares()
-        for share in (0.25, 0.4, 0.5):
-            made = Separation("plan", Budget(self.epsilon), self.universe, separation_share=share)
-            assert made.threshold is not None
-            heavy = _chance_above(made.threshold + 1 - counts, float(made.separation_scale))
-            light = max(self.items - float((counts * heavy).sum()), 0.0)
-            squares = float((counts**2 * (1 - heavy)).sum() + light)
-            noise = laplace_variance(made.heavy_scale)
+        heavy = _chance_above(made.threshold + 1 - counts, float(made.separation_scale))
+        light = max(self.items - float((counts * heavy).sum()), 0.0)
+        squares = float((counts**2 * (1 - heavy)).sum() + light)
+        noise = laplace_variance(made.heavy_scale)
 
-            def entries(step: float, counts: Numbers = counts, heavy: Numbers = heavy, noise: float = noise) -> float:
-                """Bytes of the entries when one is sent certainly from `step` on; and one that is not there."""
-                known = float((heavy * np.minimum(counts / step, 1.0)).sum())
-                return (known + min(1.0, math.sqrt(noise) / step)) * (math.log2(self.universe) + 4) / 8
+        def size(width: int) -> float:
+            step = max(1.0, light / width)  # from which on an entry is sent certainly
+            entries = float((heavy * np.minimum(counts / step, 1.0)).sum()) + min(1.0, math.sqrt(noise) / step)
+            of_entries = entries * (math.log2(self.universe) + 4) / 8
+            return 4 + _ENVELOPE + of_entries + width * _bits(noise + squares / width) / 8
 
-            def size(
-                width: int, light: float = light, squares: float = squares, noise: float = noise, entries: Any = entries
-            ) -> float:
-                step = max(1.0, light / width)
-                return 4 + _ENVELOPE + float(entries(step)) + width * _bits(noise + squares / width) / 8
-
-            width = self._largest(size)
-            variance = self.parties * (noise + squares / width)
-            own = {"items_per_column": max(light / width, self.items / MAX_CELLS), "separation_share": share}
-            most = self._most_items(max(width, math.ceil(self.items / own["items_per_column"])), 1)
-            yield self._row(Separation, variance, size(width), **own, max_items=most)
+        width = self._largest(size)
+        variance = self.parties * (noise + squares / width)
+        own = {"items_per_column": max(light / width, self.items / MAX_CELLS), "separation_share": share}
+        most = self._most_items(max(width, math.ceil(self.items / own["items_per_column"])), 1)
+        return self._row(Separation, variance, size(width), **own, max_items=most)
 
 
 def _bits(variance: float) -> float:

@@ -102,8 +102,7 @@ class Separation(SketchProtocol):
         share = math.exp(-(whole_number("threshold", self.threshold, 0, 2**60) + 1) / scale)
         if float(self.universe.size) * share / (1 + math.exp(-1 / scale)) > MAX_CELLS:
             raise ParameterError("threshold is so low that noise alone makes too many items heavy; raise it")
-        whole_number("max_items", self.max_items, 1, 2**40)
-        self._check_sketch(self.width(self.max_items), self.separation_scale, self.light_scale)
+        self._check_sketch(self.separation_scale, self.light_scale)
 
     # ---- public numbers --------------------------------------------------------------------------------------------
 

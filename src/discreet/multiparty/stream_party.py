@@ -62,11 +62,8 @@ class StreamParty:
         self._seeded = self._source.seeded
         self._open = self._empty_now()
         self._last: bytes | None = None
-        self._use_ledger(ledger)
-        self._steps = Steps.under(ledger, self.charge_id)
-
-    def _use_ledger(self, ledger: Account | None) -> None:
         self._ledger, self._charged, self._unregistered = ledger, False, False
+        self._steps = Steps.under(ledger, self.charge_id)
 
     @property
     def charge_id(self) -> str:
@@ -265,19 +262,16 @@ class StreamParty:
     @classmethod
     def _restored(cls, stream: BlockStream, data: bytes, ledger: Account | None) -> StreamParty:
         _, payload = open_state(data, PARTY_STATE, 1)
-        party = object.__new__(cls)
         try:
             head, message, *sketches = unpack_parts(payload, 2 + stream.levels * stream.tracks)
             header = json.loads(head)
             stream.check_state(header)
-            party.stream, party._source = stream, system_source()
-            party.number = whole_number("number", header["number"], 0, MAX_NUMBER)
-            party._joined = whole_number("joined", header["joined"], 0, MAX_TIME)
+            party = cls(stream, header["number"], header["joined"])
             party._time = whole_number("time", header["time"], party._joined, MAX_TIME)
             party._told = whole_number("told", header["told"], party._joined, party._time)
             party._seeded = bool(header["seeded"])
             party._last = bytes(message) if header["sent"] else None
-            party._use_ledger(ledger)
+            party._ledger = ledger
             party._steps = Steps.from_dict(header["steps"]) if "steps" in header else Steps(party.charge_id)
             read = [stream.read_summary(sketch) for sketch in sketches]
             party._open = [read[i : i + stream.tracks] for i in range(0, len(read), stream.tracks)]

@@ -36,9 +36,9 @@ class MergedSketch(WholeSketches):
     name = "merged noisy count sketch (Noisy-CS)"
 
     def _check(self) -> None:
-        whole_number("max_items", self.max_items, 1, 2**40)
+        whole_number("columns", self.columns, 1, MAX_CELLS)
         check_rows(self.rows)  # before the scale is made of them
-        self._check_sketch(whole_number("columns", self.columns, 1, MAX_CELLS), self.scale)
+        self._check_sketch(self.scale)
 
     def width(self, items: int) -> int:
         """The same for everyone."""
