@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import math
 import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from discreet.errors import DataError, DiscreetError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
@@ -17,8 +21,6 @@ from discreet.privacy.estimate import Estimate
 from discreet.summaries.counters import MAX_CAPACITY, ExactCounts, RawCounts, Summary
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from typing_extensions import Self
 
 T = TypeVar("T")
@@ -90,17 +92,12 @@ class OracleStatement:
 
     @property
     def cells(self) -> int:
-        """Number of parties."""
-        product = 1
-        for side in self.shape:
-            product *= side
-        return product
+        """How many cells it has."""
+        return math.prod(self.shape)
 
 
 def asked(oracle: Any, method: str, *arguments: Any) -> npt.NDArray[np.int64]:
     """What a method of an oracle returns, as 64-bit integers in an array of their own; DataError if it is none."""
-    import numpy as np
-
     given: npt.NDArray[Any] = guarded(oracle, method, *arguments, then=np.asarray)
     if given.dtype.kind not in "iu" or given.dtype == np.uint64:
         raise DataError(f"{method} of an oracle returns integers of at most 64 bits, not {given.dtype.name}")
@@ -195,8 +192,6 @@ class TrackedOracle(Summary):
 
     def _estimates(self, items: list[Item], cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The oracle's estimates from these cells; DataError unless it gives the same twice and leaves the cells."""
-        import numpy as np
-
         given = cells.copy()
         first, second = (asked(self._oracle, "estimate", list(items), given) for _ in range(2))
         if first.shape != (len(items),):
@@ -219,8 +214,6 @@ class TrackedOracle(Summary):
 
     def not_private_counts(self) -> RawCounts:
         """The tracked items and their recorded estimates, in an order that does not depend on the stream."""
-        import numpy as np
-
         with self._lock:
             self._refuse_failed()
             recorded = dict(self._recorded)

@@ -285,6 +285,9 @@ def update_all(summaries: Iterable[Summary], prepared: Any, how: tuple[bool, Bad
 class CounterSummary(Summary):
     """A summary with a fixed number of counters. NOT PRIVATE."""
 
+    def __init__(self, capacity: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None) -> None:
+        self._native = self._native_class(*self._check_common(max_key_bytes, seed, capacity))
+
     @property
     def capacity(self) -> int:
         """The number of counters; in shards, of every shard."""
@@ -333,9 +336,6 @@ class MisraGries(DecrementedCounters):
 
     _native_class = _native.MisraGries
 
-    def __init__(self, capacity: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None) -> None:
-        self._native = _native.MisraGries(*self._check_common(max_key_bytes, seed, capacity))
-
     def update_counts(self, items: Any, counts: Any) -> None:
         """Add `counts[i]` events in a row of the i-th item: the same state as that many single events, but quickly.
 
@@ -364,9 +364,6 @@ class SpaceSaving(CounterSummary):
     """
 
     _native_class = _native.SpaceSaving
-
-    def __init__(self, capacity: int, *, max_key_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None) -> None:
-        self._native = _native.SpaceSaving(*self._check_common(max_key_bytes, seed, capacity))
 
     @property
     def not_private_untracked_bound(self) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet import _native
+from discreet._later import np
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, prepare_column
 from discreet.privacy.calibration.collisions import cell_probability, digest_collision_probability, majority_fails
@@ -16,7 +17,6 @@ from discreet.privacy.estimate import Estimate
 from discreet.summaries.counters import MAX_CAPACITY, Summary
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     from typing_extensions import Self
 
@@ -139,14 +139,10 @@ class LinearSketch(Summary):
 
     def estimate_many(self, items: Any) -> npt.NDArray[np.int64]:
         """The estimates of a column of items, from one state of the sketch. Not private."""
-        import numpy as np
-
         return np.frombuffer(self._native.estimates(prepare_column(items)), dtype=np.int64)
 
     def not_private_cells(self) -> npt.NDArray[np.int64]:
         """A copy of the cells, one row of the array for each row. Not private."""
-        import numpy as np
-
         return np.frombuffer(self._native.cells(), dtype=np.int64).reshape(self.depth, self.width)
 
     def places(self, items: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -154,8 +150,6 @@ class LinearSketch(Summary):
 
         Row i of an item's estimate is signs[item, i] * cells[i, columns[item, i]]. A function of the seed alone.
         """
-        import numpy as np
-
         packed = np.frombuffer(self._native.places(prepare_column(items)), dtype=np.uint32).reshape(-1, self.depth)
         first = np.arange(self.depth, dtype=np.int64) * self.width
         columns = (packed & np.uint32(2**31 - 1)).astype(np.int64) - first
@@ -163,10 +157,6 @@ class LinearSketch(Summary):
 
     def _describe(self) -> str:
         return f"width={self.width}, depth={self.depth}, tracked={self.tracked}"
-
-    def estimate(self, item: Item) -> Estimate:
-        """The estimate of an item, with bounds that hold up to `failure_probability`. Not private."""
-        raise ParameterError("use CountMin or CountSketch, not the bare LinearSketch")
 
 
 class CountMin(LinearSketch):
