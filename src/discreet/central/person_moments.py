@@ -180,7 +180,5 @@ def _mu(budget: Budget, coordinates: int) -> float:
     """mu of all steps together: of rho exactly, as discrete Gaussian noise adds up; else by the exact delta."""
     if budget.rho is not None:
         return math.sqrt(2.0 * budget.rho) * (1.0 - 1e-12)
-    epsilon, delta = budget.epsilon, budget.delta
-    assert epsilon is not None
-    assert delta is not None
-    return largest_mu(epsilon, delta, 2 + RUNGS + coordinates, 1.0 - 1e-9)
+    assert budget.epsilon is not None
+    return largest_mu(budget.epsilon, budget.delta, 2 + RUNGS + coordinates, 1.0 - 1e-9)

@@ -102,9 +102,12 @@ class PersonPairs(PersonVectors):
                 "disk, with discreet.top_k"
             )
 
-    def discover(self, people: People, source: RandomSource) -> tuple[Counts, Counts, bool]:
-        """(places, noisy weights, whether there was a second look) of the items that pairs are made of."""
-        return _Items(self.budget, self.items_looked_for, calibrated_for_all=self.calibration).discover(people, source)
+    @property
+    def _looked_for(self) -> int:
+        return self.items_looked_for
+
+    def _most_of(self, second: bool) -> int:
+        return MOST * self.items_looked_for
 
     def _publish(self, people: People, source: RandomSource) -> Release:
         places, sums, second = self.discover(people, source)
@@ -135,17 +138,3 @@ class _LessForCounts(Calibration):
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
         return super().counts(second, loses) - LOOK_AT_PAIRS
-
-
-@dataclass(frozen=True)
-class _Items(PersonVectors):
-    """The items that pairs are made of, with the noise and the cuts of all steps together."""
-
-    taken: ClassVar[int | None] = MOST
-
-    calibrated_for_all: Calibration | None = None
-
-    @cached_property
-    def calibration(self) -> Calibration:
-        assert self.calibrated_for_all is not None
-        return self.calibrated_for_all

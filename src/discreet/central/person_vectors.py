@@ -126,7 +126,6 @@ class PersonVectors(Mechanism):
     accepts: ClassVar[tuple[type, ...]] = (People,)
     hides: ClassVar[Unit | None] = User()  # `User(m)` says how much counts of anyone with more, not who is hidden
     _assumed_of_users = ()  # it is known whose a row is, and all of a person's rows are hidden
-    taken: ClassVar[int | None] = None  # of the items that pass, how many are counted at most, in k
 
     budget: Budget
     k: int
@@ -164,6 +163,15 @@ class PersonVectors(Mechanism):
         passes = alone(self.calibration.mu, self.calibration.z, items)
         chance = float(np.max(-np.expm1(items * np.log1p(-passes))))
         return Charge(None, chance * (1.0 + 1e-6), rho=self.calibration.mu**2 / 2.0 * (1.0 + 1e-12))
+
+    @property
+    def _looked_for(self) -> int:
+        """How many items are looked for, in each group."""
+        return self.k
+
+    def _most_of(self, second: bool) -> int:
+        """Of the items of a group that pass, how many are taken at most."""
+        return math.ceil((CANDIDATES_AGAIN if second else CANDIDATES) * self.k)
 
     @property
     def most_candidates(self) -> int:
@@ -252,7 +260,7 @@ class PersonVectors(Mechanism):
         passed = took_part & (noisy >= calibration.cuts[0])
         # Whether so few items passed that a second look is worth its price: a function of what passed alone.
         if self.groups is None or self.groups == 1:
-            second = self.groups is None or int(np.count_nonzero(passed)) < ENOUGH * self.k
+            second = self.groups is None or int(np.count_nonzero(passed)) < ENOUGH * self._looked_for
         else:
             _, many = np.unique(people.groups(np.flatnonzero(passed)), return_counts=True)
             second = int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
@@ -271,7 +279,7 @@ class PersonVectors(Mechanism):
 
     def _largest(self, people: People, places: Counts, noisy: Counts, second: bool) -> Counts:
         """Of the places that passed, those that are counted: the largest, of each group; of equals the items decide."""
-        most = math.ceil((self.taken or (CANDIDATES_AGAIN if second else CANDIDATES)) * self.k)
+        most = self._most_of(second)
         if self.groups != 1:
             items, groups = people.items(places).to_pylist(), people.groups(places).tolist()
             seen = dict.fromkeys(groups, 0)

@@ -62,8 +62,7 @@ class RowMoments:
         moment: What is asked.
         groups: How many groups a public list has; 1 without groups. None: they are discovered.
         max_items: Of counts of different values, for `User()`: at most this many values of a person, in all groups,
-        were
-            counted. The upper bound is then infinite: nothing private tells what others they have.
+            were counted. The upper bound is then infinite: nothing private tells what others they have.
         confidence: All intervals hold together with this probability.
     """
 
@@ -130,9 +129,7 @@ class RowMoments:
         """What the parts of a discovered group must add up to; None where the list of groups is public."""
         if self.groups is not None:
             return None
-        delta = self.budget.delta
-        assert delta is not None
-        return self.moment.one + _least_unlikely(self.noise, self.moment.parts, delta)
+        return self.moment.one + _least_unlikely(self.noise, self.moment.parts, self.budget.delta)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -267,7 +264,6 @@ def lattice_noise(budget: Budget, one: int) -> Noise:
     if one < 2**20 * budget.epsilon:  # too few steps for that
         return additive_noise(budget, height=one)
     pure = additive_noise(Budget(budget.epsilon), height=one)
-    assert budget.delta is not None
     sigma = gaussian_sigma(budget.epsilon * (1.0 - 1e-9), budget.delta * (1.0 - 1e-9), float(one)) * (1.0 + 1e-9)
     gaussian = Noise("gaussian", Fraction(math.ceil(sigma)))
     return pure if pure.variance <= gaussian.variance else gaussian

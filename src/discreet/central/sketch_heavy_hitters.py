@@ -211,10 +211,9 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
     Noise: once, on every cell: discrete Laplace of scale m d/epsilon (an event changes d cells by 1), or discrete
         Gaussian for d changes of 1 (l2-sensitivity m sqrt(d)), which is less from a depth of about 5 on.
     Threshold: with g the most that any item's estimate exceeds its frequency f, except with a part of delta over the
-    seed,
-        an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published iff the
-        noisy estimate is at least that plus t, which no noise of a cell reaches, except with another part of delta.
-        Inside both parts the output is a function of the private cells.
+        seed, an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published
+        iff the noisy estimate is at least that plus t, which no noise of a cell reaches, except with another part of
+        delta. Inside both parts the output is a function of the private cells.
     Length: n is a public number, or "noisy": the cells of a row sum to n, so the private cells tell it
         at no cost. Then the cut is the published offset plus `threshold`.
     Error: f <= estimate <= f + g before the noise; the smallest of d noisy cells is below the exact one on average.

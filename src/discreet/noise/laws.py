@@ -184,7 +184,7 @@ def gaussian_law(sigma: Fraction, word: int = _WORD) -> Law:
 
 
 @lru_cache(maxsize=256)
-def gaussian_above_law(sigma: Fraction, minimum: int, word: int = _WORD) -> Law:
+def gaussian_above_law(sigma: Fraction, minimum: int) -> Law:
     """How far a discrete Gaussian lies above a minimum c >= 0, given that it is at least c.
 
     (c + hm + l)^2 - c^2 = ((hm)^2 + 2 c h m) + (2 (c + hm) l + l^2): the weight of a block, and what accepts an offset.
@@ -194,8 +194,8 @@ def gaussian_above_law(sigma: Fraction, minimum: int, word: int = _WORD) -> Law:
     x, y = Fraction(m * m) / (2 * sigma**2), Fraction(minimum * m) / sigma**2
     weights = _gaussian_cumulative(x, False, y)
     if block_bits == 0:
-        return Law(weights, word=word)
-    return Law(weights, block_bits=block_bits, slope=lambda block: y + 2 * block * x, curvature=x, word=word)
+        return Law(weights)
+    return Law(weights, block_bits=block_bits, slope=lambda block: y + 2 * block * x, curvature=x)
 
 
 def _gaussian_total(sigma: Fraction) -> Enclosure:
@@ -289,7 +289,7 @@ def laplace_tail(scale: Fraction, minimum: int) -> Enclosure:
     return enclosure
 
 
-def binomial_law(trials: int, probability: Enclosure, mean: int, word: int = _WORD) -> Law:
+def binomial_law(trials: int, probability: Enclosure, mean: int) -> Law:
     """How many of ``trials`` events of a probability of at most 1/2 happen; ``mean`` bounds their mean from above.
 
     P[0] = (1-p)^n >= 4^(-np) by repeated squaring, then P[k+1] = P[k] (n-k)/(k+1) p/(1-p).
@@ -313,4 +313,4 @@ def binomial_law(trials: int, probability: Enclosure, mean: int, word: int = _WO
             low, high = low + mass[0], high + mass[1]
         yield 1 << bits, 1 << bits
 
-    return Law(cumulative, word=word)
+    return Law(cumulative)
