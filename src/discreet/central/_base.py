@@ -19,7 +19,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.noise.source import MAX_SCALE
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.calibration.zcdp import zcdp_sigma
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.release import Counts, Release
 from discreet.summaries import (
@@ -157,7 +157,7 @@ class Mechanism(abc.ABC):
 
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves no count by more than this (the summary's error comes on top)."""
-        return self.error_model.noise_bound(beta)
+        return self.error_model.noise_bound(probability("beta", beta))
 
     def empty_summary(self, max_key_bytes: int) -> Any:
         """The empty summary that it publishes once rows have filled it, for keys of at most this many bytes."""

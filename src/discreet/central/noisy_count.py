@@ -99,7 +99,7 @@ class NoisyCount:
 
     def error_bound(self, beta: float) -> float:
         """With probability 1 - beta the noise moves the count by no more than this."""
-        return self.error_model.noise_bound(beta)
+        return self.error_model.noise_bound(probability("beta", beta))
 
     @cached_property
     def margin(self) -> float:

@@ -78,6 +78,7 @@ class Files(Events):
         self.encoding = None if encoding is None else encoding_named(encoding)
         self.lookup: Lookup | None = None
         self.files = query.reading(paths).files if isinstance(query, Whole) else expand(paths)
+        _native.keep_freed_memory()
         self.passes: list[OnePass] = []  # that several counts share, while they do; copies have the same list
 
     def with_lookup(self, lookup: Lookup) -> Files:

@@ -247,6 +247,7 @@ def read(
             about those rows, whatever they come from, and says so.
         watch: For progress: called with the rows that are going to be read. What it returns is called at the end.
     """
+    from discreet.events.files import Files
     from discreet.events.inputs import DATABASE, encoding_named, scheme_of, shown
 
     named = tuple(os.fspath(path) for path in paths)
@@ -282,12 +283,7 @@ def read(
 
         named = tuple(at_endpoint(name, endpoint) for name in named)
 
-    def opened() -> Events:
-        from discreet import _native
-        from discreet.events.files import Files
-
-        _native.keep_freed_memory()
-        return Files(named, format=format, dialect=dialect, query=query, encoding=encoding)
+    opened = partial(Files, named, format=format, dialect=dialect, query=query, encoding=encoding)
 
     def kept() -> list[str]:
         import glob

@@ -25,6 +25,8 @@ _ADDED = ("of_published", "scaling", "stretches")
 
 def chance_of_each(beta: float, draws: int) -> float:
     """How often one of this many independent intervals may fail, for all to hold with probability 1 - beta."""
+    if not 0.0 < beta < 1.0:
+        raise ParameterError(f"beta must be greater than 0 and less than 1, not {beta!r}")
     return -math.expm1(math.log1p(-beta) / draws)
 
 
@@ -73,10 +75,6 @@ class Noise:
         It is the step times the smallest such whole number b, where a draw is taken to fail with probability `tails`
         times P[Z >= b+1]; of step 1 it is whole.
         """
-        return self.reach(probability("beta", beta), tails)
-
-    def reach(self, beta: float, tails: float = 2) -> float:
-        """The same for a probability that was checked."""
         # P[all |Z| <= b] = (1 - 2 P[Z >= b+1])^draws >= 1 - beta
         most = chance_of_each(beta, self.draws) / tails
         if self.terms > 1:
@@ -335,13 +333,11 @@ class ErrorModel:
         Two Gaussians are one: Z_x + eta has at most kappa times the mass of a single law, and given eta the counters
         are independent, so that P[all within b] = E[h(eta)^draws] >= E[h(eta)]^draws.
         """
-        return self._noise_reach(probability("beta", beta))
-
-    def _noise_reach(self, beta: float) -> float:
         tails = 3 if self.of_published else 2
         if self.shared is None:
-            return float(self.noise.reach(beta, tails))
-        separately = float(self.noise.reach(beta / 2, tails) + self.shared.reach(beta / 2))
+            return float(self.noise.bound(beta, tails))
+        probability("beta", beta)  # of which each has a half
+        separately = float(self.noise.bound(beta / 2, tails) + self.shared.bound(beta / 2))
         laws = {self.noise.law, self.shared.law}
         if laws != {"gaussian"} or self.noise.step != self.shared.step or self.of_published:
             return separately
@@ -350,19 +346,17 @@ class ErrorModel:
         sigma, kappa = sum_of_two(float(self.noise.scale), float(self.shared.scale))
         if kappa == math.inf:
             return separately
-        return min(separately, float(replace(self.noise, scale=Fraction(sigma)).reach(beta, 2 * kappa)))
+        return min(separately, float(replace(self.noise, scale=Fraction(sigma)).bound(beta, 2 * kappa)))
 
     def distances(self, confidence: float, offset: int | None = None) -> tuple[float, float]:
         """(below, above): with probability `confidence`, count - below <= f <= count + above for all items at once."""
-        return self._distances(1.0 - probability("confidence", confidence), offset)
-
-    def _distances(self, beta: float, offset: int | None) -> tuple[float, float]:
+        beta = 1.0 - probability("confidence", confidence)
         if self.stretches is not None and self.stretches.counters:
             return self._of_found(self.stretches.counters, beta / 3.0, 0 if offset is None else offset)
         if self.scaling is not None:  # the rest of what may fail is for `Scaling.above`
             beta *= 0.99 if self.scaling.noise is None else 0.79
         parts = self.random_parts
-        around = self._noise_reach(beta * (1 if self.shared is None else 2) / parts)
+        around = self.noise_bound(beta * (1 if self.shared is None else 2) / parts)
         above_truth, below_truth = self.summary_above, self.summary_below
         if self.collisions is not None:
             mass = self.collisions.bound(beta / parts)
@@ -371,7 +365,7 @@ class ErrorModel:
         if self.offset_noise is not None:
             if offset is None:
                 raise ParameterError("this error model needs the published offset")
-            above_truth += max(0.0, offset + self.offset_noise.reach(beta / parts))
+            above_truth += max(0.0, offset + self.offset_noise.bound(beta / parts))
         return around + above_truth, around + below_truth
 
     def _of_found(self, counters: int, beta: float, offset: int) -> tuple[float, float]:
@@ -390,9 +384,8 @@ class ErrorModel:
     def of_places(self, confidence: float) -> list[tuple[float, float]]:
         """The distances of the items of every place of `stretches`."""
         assert self.stretches is not None
-        beta = 1.0 - probability("confidence", confidence)
-        ends = {offset: self._distances(beta, offset) for offset in {offset for offset, _ in self.stretches.places}}
-        both = zip(self.stretches.places, self.stretches.lacks(beta / 3.0), strict=True)
+        ends = {offset: self.distances(confidence, offset) for offset in {offset for offset, _ in self.stretches.places}}
+        both = zip(self.stretches.places, self.stretches.lacks((1.0 - confidence) / 3.0), strict=True)
         return [(ends[offset][0], ends[offset][1] + more) for (offset, _), more in both]
 
     def to_dict(self) -> dict[str, Any]:
