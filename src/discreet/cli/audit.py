@@ -12,29 +12,14 @@ from typing import Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import flag, option
+from discreet.cli.options import argument, flag, option
 from discreet.cli.output import note, print_table, remark
 from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
 
 @options.command(
-    options.Argument(
-        "words",
-        "Only classes whose name contains one of these words; with --canaries, your command.",
-        nargs=-1,
-        metavar="[MECHANISM...]",
-    ),
-    flag(
-        "--full/--quick", "Many more runs and pairs: half an hour of processor time instead of a minute.", default=False
-    ),
-    option("--report", "Write a report with plots: out.md or out.html.", options.PATH),
-    option("--jobs", "Number of processes; by default one per processor, at most 4.", click.IntRange(1)),
-    flag("--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."),
-    option("--canaries", "Instead: test the command after -- with this many made-up people.", click.IntRange(1)),
-    option(
-        "--data", "--canaries: CSV file; they are added to a copy of it. By default nobody else is there.", options.PATH
-    ),
+    options.path("--data", "--canaries: CSV file; they are added to a copy of it. By default nobody else is there."),
     option("--column", "--canaries: column of the items.", metavar="NAME"),
     options.USER,
     option("--crowd", "--canaries: number of other people who have each canary's item.", click.IntRange(0), default=0),
@@ -45,13 +30,27 @@ from discreet.storage import AtomicFile
     options.QUIET,
 )
 def audit(
-    words: tuple[str, ...],
-    full: bool,
-    report: Path | None,
-    jobs: int | None,
-    corrections: bool,
+    words: tuple[str, ...] = argument(
+        "words",
+        "Only classes whose name contains one of these words; with --canaries, your command.",
+        nargs=-1,
+        metavar="[MECHANISM...]",
+    ),
+    full: bool = flag(
+        "--full/--quick", "Many more runs and pairs: half an hour of processor time instead of a minute.", default=False
+    ),
+    report: Path | None = options.path("--report", "Write a report with plots: out.md or out.html."),
+    jobs: int | None = option(
+        "--jobs", "Number of processes; by default one per processor, at most 4.", click.IntRange(1)
+    ),
+    corrections: bool = flag(
+        "--corrections", "Instead: what the papers' versions lose as printed, beside what ours do."
+    ),
+    canaries: int | None = option(
+        "--canaries", "Instead: test the command after -- with this many made-up people.", click.IntRange(1)
+    ),
+    *,
     as_json: bool,
-    canaries: int | None,
     **tested: Any,
 ) -> None:
     """Audit every mechanism on the compiled code.

@@ -19,14 +19,16 @@ _DOMAIN = 1_000_000
 _PEER = "pyarrow value_counts (exact, not private)"
 
 
-@command(
-    option("--items", "Number of made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000),
-    option("--capacity", "Number of counters of a sketch.", click.IntRange(1, 2**24), default=4096),
-    option("--workers", "Number of threads of the sharded sketch.", click.IntRange(1, 128), default=2),
-    option("--rounds", "Number of runs of each; the best one counts.", click.IntRange(1, 100), default=3),
-    text_format(),
-)
-def bench(items: int, capacity: int, workers: int, rounds: int, as_json: bool) -> None:
+@command()
+def bench(
+    items: int = option(
+        "--items", "Number of made-up items to count.", click.IntRange(10_000, 100_000_000), default=2_000_000
+    ),
+    capacity: int = option("--capacity", "Number of counters of a sketch.", click.IntRange(1, 2**24), default=4096),
+    workers: int = option("--workers", "Number of threads of the sharded sketch.", click.IntRange(1, 128), default=2),
+    rounds: int = option("--rounds", "Number of runs of each; the best one counts.", click.IntRange(1, 100), default=3),
+    as_json: bool = text_format(),
+) -> None:
     """Time the summaries on made-up items.
 
     Items are of a Zipf law (1.1). Beside it exact counting, and the release of a full sketch.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discreet.cli.options import Argument, choice, command
+from discreet.cli.options import argument, choice, command
 
 
-@command(Argument("shell", "Your shell.", type=choice("bash", "zsh", "fish")))
-def completion(shell: str) -> None:
+@command()
+def completion(shell: str = argument("shell", "Your shell.", choice("bash", "zsh", "fish"))) -> None:
     """Print the shell completion of these commands.
 
     In the start-up file of bash or zsh: eval "$(discreet completion bash)". In fish: discreet completion fish | source.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Argument, flag, option
+from discreet.cli.options import Paying, argument, flag, option
 from discreet.errors import DataError, ParameterError
 from discreet.questions import KINDS
 
@@ -24,29 +25,22 @@ class _OrCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@options.command(
-    Argument(
-        "release",
-        "A release in JSON, or ticks of `watch` (the last one); '-' is standard input. Or a command, to see what it "
-        "would cost before it runs: `discreet explain top FILE --column q --epsilon 1`.",
-        metavar="RELEASE.json|COMMAND",
-    ),
-    flag("--sheet", "Print a sheet to sign off the release, with boxes for a person to tick."),
-    flag("--registry", "Write the entry for the public registry of deployments, in YAML."),
-    option("--data", "With --sheet or --registry: name of the data set."),
-    option("--period", "With --sheet or --registry: time that the data are from."),
-    options.LEDGER,
-    options.ACCOUNT,
-    cls=_OrCommand,
+_RELEASE: Any = argument(
+    "release",
+    "A release in JSON, or ticks of `watch` (the last one); '-' is standard input. Or a command, to see what it "
+    "would cost before it runs: `discreet explain top FILE --column q --epsilon 1`.",
+    metavar="RELEASE.json|COMMAND",
 )
+
+
+@options.command(cls=_OrCommand)
 def explain(
-    release: str,
-    sheet: bool,
-    registry: bool,
-    data: str | None,
-    period: str | None,
-    ledger: Path | str | None,
-    account: str | None,
+    release: str = _RELEASE,
+    sheet: bool = flag("--sheet", "Print a sheet to sign off the release, with boxes for a person to tick."),
+    registry: bool = flag("--registry", "Write the entry for the public registry of deployments, in YAML."),
+    data: str | None = option("--data", "With --sheet or --registry: name of the data set."),
+    period: str | None = option("--period", "With --sheet or --registry: time that the data are from."),
+    paying: Paying = options.PAYING,
 ) -> None:
     """Explain what a release promises, or what a command would cost.
 
@@ -63,10 +57,8 @@ def explain(
         raise ParameterError("--sheet and --registry cannot be combined; give one of them")
     if (data or period) and not (sheet or registry):
         raise ParameterError("--data and --period need --sheet or --registry")
-    if (ledger or account) and not sheet:
+    if paying.ledger and not sheet:
         raise ParameterError("--ledger and --account need --sheet")
-    if (ledger is None) != (account is None):
-        raise ParameterError("--ledger and --account must be given together")
     try:
         text = sys.stdin.read() if release == "-" else Path(release).read_text(encoding="utf-8")
     except OSError as error:
@@ -79,7 +71,7 @@ def explain(
         if sheet:
             from discreet.releases.sheet import paid_by, sign_off_sheet
 
-            paid = {} if ledger is None or account is None else paid_by(told, ledger, account)
+            paid = {} if paying.ledger is None else paid_by(told, paying.ledger, str(paying.name))
             words = sign_off_sheet(told, data=data, period=period, **paid)
         elif registry:
             from discreet.releases.registry import registry_entry, registry_yaml

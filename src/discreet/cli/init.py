@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Argument, choice, command, option
+from discreet.cli.options import argument, choice, command, option
 from discreet.cli.output import note, table_width
 from discreet.errors import DataError, ParameterError, nearest
 
@@ -38,31 +38,21 @@ _PEEKED = 1 << 16
 EPSILON = 1.0
 
 
-@command(
-    Argument("data", "The file to look at.", metavar="DATA"),
-    option("--question", "What to publish.", choice(*_ASKED)),
-    option("--column", "Column to publish about."),
-    options.USER,
-    option("--people", "Smallest number of people in the data, from public knowledge.", int),
-    option("--range", "For numbers: smallest and largest value, from public knowledge.", float, nargs=2),
-    option("--time", "Column with the time of a row, to publish by day; 'none' for all at once."),
-    option("-o --output", "Write a report with comments to this file, instead of a command."),
-    options.INPUT_FORMAT,
-    options.DELIMITER,
-    options.ENCODING,
-)
+@command()
 def init(
-    data: str,
-    question: str | None,
-    column: str | None,
-    user: str | None,
-    people: int | None,
-    range: tuple[float, float] | None,
-    time: str | None,
-    output: str | None,
-    input_format: str | None,
-    delimiter: str | None,
-    encoding: str | None,
+    data: str = argument("data", "The file to look at.", metavar="DATA"),
+    question: str | None = option("--question", "What to publish.", choice(*_ASKED)),
+    column: str | None = option("--column", "Column to publish about."),
+    user: str | None = options.USER,
+    people: int | None = option("--people", "Smallest number of people in the data, from public knowledge.", int),
+    range: tuple[float, float] | None = option(
+        "--range", "For numbers: smallest and largest value, from public knowledge.", float, nargs=2
+    ),
+    time: str | None = option("--time", "Column with the time of a row, to publish by day; 'none' for all at once."),
+    output: str | None = option("-o --output", "Write a report with comments to this file, instead of a command."),
+    input_format: str | None = options.INPUT_FORMAT,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str | None = options.ENCODING,
 ) -> None:
     """Look at a file, and write the first command for it.
 

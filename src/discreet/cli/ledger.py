@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import flag, option
+from discreet.cli.options import flag, option, path
 from discreet.cli.output import note, print_table
 from discreet.cli.publish import PLACE, Place, publish_stored
 from discreet.errors import ParameterError
@@ -36,18 +36,13 @@ def _open(ledger: Path | str) -> Ledger:
 
 
 _command = partial(options.command, group=ledger)
-_OPENED = options.Gathered(
-    "opened",
-    _open,
-    option("--ledger", options.LEDGER.help or "", options.LEDGER_PLACE, required=True),
+_OPENED: Any = options.Gathered(
+    "opened", _open, option("--ledger", options.LEDGER.help, options.LEDGER_PLACE, required=True)
 )
-_ONE_ACCOUNT = option("--account", options.ACCOUNT.help or "", required=True)
+_ONE_ACCOUNT: Any = option("--account", options.ACCOUNT.help, required=True)
 
 
 @_command(
-    _OPENED,
-    _ONE_ACCOUNT,
-    options.BUDGET,
     option(
         "--accounting",
         "How releases add up; take basic or zcdp if earlier releases decide later budgets.",
@@ -64,9 +59,10 @@ _ONE_ACCOUNT = option("--account", options.ACCOUNT.help or "", required=True)
     option("--reason", "Why, for the history.", metavar="TEXT"),
 )
 def grant(
-    opened: Ledger,
-    account: str,
-    budget: Budget,
+    opened: Ledger = _OPENED,
+    account: str = _ONE_ACCOUNT,
+    budget: Budget = options.BUDGET,
+    *,
     adaptive: bool,
     unit: str | None,
     zone: str | None,
@@ -102,13 +98,13 @@ def _known(opened: Ledger, account: str | None) -> str | None:
     return None if account is None else opened.account(account).name
 
 
-@_command(
-    _OPENED,
-    options.ACCOUNT,
-    option("--day", "Show what is left for this day (accounts of person-days)."),
-    options.text_format(),
-)
-def show(opened: Ledger, account: str | None, day: str | None, as_json: bool) -> None:
+@_command()
+def show(
+    opened: Ledger = _OPENED,
+    account: str | None = options.ACCOUNT,
+    day: str | None = option("--day", "Show what is left for this day (accounts of person-days)."),
+    as_json: bool = options.text_format(),
+) -> None:
     """What every account was granted, has spent and has left.
 
     Of an account of person-days: about the days that most was spent about, or about --day. A day that nothing was
@@ -136,8 +132,10 @@ def _accounting(one: Statement) -> str:
     return one.accounting + (f" ({', '.join(terms)})" if terms else "")
 
 
-@_command(_OPENED, options.ACCOUNT, options.text_format())
-def history(opened: Ledger, account: str | None, as_json: bool) -> None:
+@_command()
+def history(
+    opened: Ledger = _OPENED, account: str | None = options.ACCOUNT, as_json: bool = options.text_format()
+) -> None:
     """All grants, charges and stored releases, oldest first."""
     events = opened.history(_known(opened, account))
     if as_json:
@@ -170,8 +168,12 @@ def _told(event: LedgerEvent) -> list[Any]:
     ]
 
 
-@_command(_OPENED, options.ACCOUNT, option("--output -o", "Write to this file.", options.PATH))
-def export(opened: Ledger, account: str | None, output: Path | None) -> None:
+@_command()
+def export(
+    opened: Ledger = _OPENED,
+    account: str | None = options.ACCOUNT,
+    output: Path | None = path("--output -o", "Write to this file."),
+) -> None:
     """All events as JSON lines, with the releases that were published."""
     lines = opened.export(_known(opened, account))
     data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
@@ -179,8 +181,13 @@ def export(opened: Ledger, account: str | None, output: Path | None) -> None:
         (sys.stdout.buffer if file is None else file).write(data)
 
 
-@_command(_OPENED, options.ACCOUNT, option("--charge-id", options.CHARGE_ID, required=True), PLACE)
-def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -> None:
+@_command()
+def release(
+    opened: Ledger = _OPENED,
+    account: str | None = options.ACCOUNT,
+    charge_id: str = option("--charge-id", options.CHARGE_ID, required=True),
+    place: Place = PLACE,
+) -> None:
     """Print a release that is stored, without its data.
 
     What was published under the charge id, at no cost. The command that made it does the same if it is repeated with
@@ -190,8 +197,8 @@ def release(opened: Ledger, account: str | None, charge_id: str, place: Place) -
     publish_stored(place, charge, payload, opened.path)
 
 
-@_command(_OPENED)
-def verify(opened: Ledger) -> None:
+@_command()
+def verify(opened: Ledger = _OPENED) -> None:
     """Check everything in a ledger.
 
     Every event, every stored release, every running total. A charge checks what it decides on. This reads all of it,
@@ -200,8 +207,8 @@ def verify(opened: Ledger) -> None:
     print(f"verified {numbered(opened.verify(), 'event')}: nothing was altered, and the totals are right")
 
 
-@_command(_OPENED, option("--output -o", "File to create.", options.PATH, required=True))
-def backup(opened: Ledger, output: Path) -> None:
+@_command()
+def backup(opened: Ledger = _OPENED, output: Path = path("--output -o", "File to create.", required=True)) -> None:
     """Copy a ledger to a new file.
 
     The copy is verified, and others may use the ledger meanwhile. Do not put a backup in the place of a ledger that
@@ -210,12 +217,16 @@ def backup(opened: Ledger, output: Path) -> None:
     note(f"copied {numbered(opened.backup(output), 'event')} to {output}")
 
 
-@_command(
-    _OPENED,
-    option("--may-charge", "Database role that may charge but not grant; repeat it for several.", multiple=True),
-    option("--may-read", "Database role that may read; repeat it for several.", multiple=True),
-)
-def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...]) -> None:
+@_command()
+def create(
+    opened: Ledger = _OPENED,
+    may_charge: tuple[str, ...] = option(
+        "--may-charge", "Database role that may charge but not grant; repeat it for several.", multiple=True
+    ),
+    may_read: tuple[str, ...] = option(
+        "--may-read", "Database role that may read; repeat it for several.", multiple=True
+    ),
+) -> None:
     """Make a ledger, and give roles of its database their rights.
 
     The ledger has no accounts yet. One that exists stays as it is, and the roles have to exist. A grant makes a ledger,
@@ -225,12 +236,14 @@ def create(opened: Ledger, may_charge: tuple[str, ...], may_read: tuple[str, ...
     note(f"{opened!r} is there")
 
 
-@_command(
-    _OPENED,
-    _ONE_ACCOUNT,
-    option("--to", "Ledger to move it to: a file, or postgresql://...", options.LEDGER_PLACE, required=True),
-)
-def move(opened: Ledger, account: str, to: Path | str) -> None:
+@_command()
+def move(
+    opened: Ledger = _OPENED,
+    account: str = _ONE_ACCOUNT,
+    to: Path | str = option(
+        "--to", "Ledger to move it to: a file, or postgresql://...", options.LEDGER_PLACE, required=True
+    ),
+) -> None:
     """Move an account to another ledger.
 
     With its whole history. The account that is left is closed for ever. Refused while a charge waits for its release.

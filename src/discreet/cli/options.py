@@ -1,18 +1,18 @@
-"""The options that commands share: each is defined here once, and those that belong together become one argument.
+"""How a command says its options, and the options that commands share; those that belong together are one argument.
 
-@options.command(
-    options.files("Files to count the rows of, instead of --length."),
-    options.reading(),
-    options.BUDGET,
-    option("--length", "Approximate number of rows.", int),
-    options.QUIET,
-)
-def plan(files, source, budget, length): ...
+@options.command(options.QUIET)
+def plan(
+    files: tuple[str, ...] = options.files("Files to count the rows of, instead of --length."),
+    source: Source = options.reading(),
+    budget: Budget = options.BUDGET,
+    length: int | None = option("--length", "Approximate number of rows.", int),
+) -> None: ...
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -64,14 +64,19 @@ class _PathLater(click.Path):
 PATH, PATH_OR_URL, LEDGER_PLACE = _PathLater(), _PathLater(urls=True), _PathLater(servers=True)
 
 
-def option(names: str, help: str, type: Any = None, **how: Any) -> click.Option:
+def option(names: str, help: str, type: Any = None, **how: Any) -> Any:
     """An option of the command line: its names, what it means, the type of its value; text without one."""
     return click.Option(names.split(), help=help, type=type, **{"show_default": True, **how})
 
 
-def flag(names: str, help: str, **how: Any) -> click.Option:
+def flag(names: str, help: str, **how: Any) -> Any:
     """An option without a value."""
     return click.Option(names.split(), help=help, is_flag=True, **how)
+
+
+def path(names: str, help: str, **how: Any) -> Any:
+    """An option whose value is a file."""
+    return option(names, help, PATH, **how)
 
 
 def of_word(each: Word) -> list[click.Option]:
@@ -118,15 +123,18 @@ class Group(click.Group):
         return list(self.commands)
 
 
-class Argument(click.Argument):
+class _Argument(click.Argument):
     """An argument whose meaning is shown with the options."""
-
-    def __init__(self, name: str, help: str, **how: Any) -> None:
-        super().__init__([name], **how)
-        self.help = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         return self.make_metavar(ctx), self.help or ""
+
+
+def argument(name: str, help: str, type: Any = None, **how: Any) -> Any:
+    """An argument of the command line: its name, what it means, the type of its value."""
+    made = _Argument([name], type=type, **how)
+    made.help = help
+    return made
 
 
 _SECTIONS = {
@@ -193,11 +201,19 @@ class Gathered:
 
 
 def command(
-    *parts: click.Parameter | Gathered, name: str | None = None, group: click.Group | None = None, **how: Any
+    *more: Any, name: str | None = None, group: click.Group | None = None, **how: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function, with these options in their order; `how` is for click."""
+    """Make a command of a function. Its options are the defaults of the function's arguments, and then `more`.
+
+    `how` is for click.
+    """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
+        said = [(each.name, each.default) for each in inspect.signature(function).parameters.values()]
+        own = [(name, default) for name, default in said if isinstance(default, (click.Parameter, Gathered))]
+        assert all(name == default.name for name, default in own), function
+        parts = [*(default for _, default in own), *more]
+
         @functools.wraps(function)
         def run(**values: Any) -> Any:
             output.quiet = values.pop("quiet", False)
@@ -295,9 +311,9 @@ class Source:
         ]
 
 
-def files(help: str, metavar: str = "[FILE...]") -> Argument:
+def files(help: str, metavar: str = "[FILE...]") -> Any:
     """The files that a command reads, if there are any."""
-    return Argument("files", help, nargs=-1, metavar=metavar)
+    return argument("files", help, nargs=-1, metavar=metavar)
 
 
 FILES = files("Files or patterns; '-' is standard input.", "FILE...")
@@ -348,12 +364,12 @@ SELDOM = frozenset({"rho", "nulls", "quote", "endpoint", "sql", "rows_of_the_res
 """Options that only --help-all shows."""
 
 
-def universe(what: str, more: str = "") -> click.Option:
+def universe(what: str, more: str = "") -> Any:
     """The items that may occur, as `discreet.events.universe.universe_written` reads them."""
     return option("--universe", f"{what}: N for 0 to N-1, A:B for A to B-1, or a file with one item per line{more}.")
 
 
-def reading(nulls: str = "error", every_row: bool = False) -> Gathered:
+def reading(nulls: str = "error", every_row: bool = False) -> Any:
     """How files are read, as `source`; with `every_row` none can be left out because it cannot be read."""
     rules = [option("--nulls", SAID["nulls"], choice("error", "skip"), default=nulls)]
     if not every_row:
@@ -384,7 +400,7 @@ def budget_of(epsilon: float | None, delta: float | None = None, rho: float | No
     return budget
 
 
-BUDGET = Gathered(
+BUDGET: Any = Gathered(
     "budget",
     budget_of,
     option("--epsilon", "Privacy budget: smaller is stronger, 1 is a common limit.", float),
@@ -398,6 +414,7 @@ class Paying:
 
     Attributes:
         ledger: As it was given.
+        name: Of the account.
         given_id: The name of the charge, as it was given.
     """
 
@@ -408,7 +425,7 @@ class Paying:
             raise ParameterError("--ledger and --account must be given together")
         if ledger is None and charge_id is not None:
             raise ParameterError("--charge-id needs --ledger and --account")
-        self.ledger, self._account, self.given_id = ledger, account, charge_id
+        self.ledger, self.name, self.given_id = ledger, account, charge_id
         if ledger is None:
             self.payer = self.charge_id = None
 
@@ -418,9 +435,9 @@ class Paying:
         from discreet.privacy.ledger import Ledger, one_connection
 
         assert self.ledger is not None
-        assert self._account is not None
+        assert self.name is not None
         click.get_current_context().with_resource(one_connection())  # until the command has ended
-        return Ledger(self.ledger).account(self._account)
+        return Ledger(self.ledger).account(self.name)
 
     @functools.cached_property
     def charge_id(self) -> str | None:
@@ -438,8 +455,8 @@ class Paying:
 ACCOUNT = option("--account", "Account to charge: one per set of people, not per file.")
 CHARGE_ID = "Name of the charge; repeating it returns the same release for free (`pan`: an error)."
 LEDGER = option("--ledger", "Ledger to charge: a file, or postgresql://...", LEDGER_PLACE)
-PAYING = Gathered("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
-PAYING_BY_NAME = Gathered(  # where a release can be had again by the name of its charge
+PAYING: Any = Gathered("paying", Paying, LEDGER, ACCOUNT)  # the account that pays
+PAYING_BY_NAME: Any = Gathered(  # where a release can be had again by the name of its charge
     "paying", Paying, LEDGER, ACCOUNT, option("--charge-id", CHARGE_ID)
 )
 
@@ -447,12 +464,12 @@ PAYING_BY_NAME = Gathered(  # where a release can be had again by the name of it
 # ---- what is printed -------------------------------------------------------------------------------------------------
 
 
-def confidence(help: str) -> click.Option:
+def confidence(help: str) -> Any:
     """How sure the intervals are."""
     return option("--confidence", help, float, default=0.95)
 
 
-def text_format(what: str = "it") -> Gathered:
+def text_format(what: str = "it") -> Any:
     """How a report is printed, as `as_json`."""
     kinds = option("--format", f"How to print {what}.", choice("table", "json"), default="table")
     return Gathered("as_json", lambda format: format == "json", kinds)

@@ -44,20 +44,21 @@ def note_left_out(rows: int, first: str | None = None) -> None:
 
 
 def batches(rows: Rows, tell: bool = True) -> Iterator[Any]:
-    """The batches of rows; on a terminal with progress. At the end, what was left out is told."""
-    stop = show_progress(rows) if progress_is_shown() else None
+    """The batches of rows, with progress. At the end, what was left out is told."""
+    stop = show_progress(rows)
     yield from rows
-    if stop is not None:
-        stop()
+    stop()
     for told in rows.remarks if tell else ():
         remark(told)
 
 
 def show_progress(rows: Rows) -> Callable[[], None]:
-    """Show progress while rows are read, until what it returns is called.
+    """Show progress on a terminal while rows are read, until what it returns is called.
 
     Rows, rows a second and the share of bytes read are NOT private: for the operator, who has the data.
     """
+    if not progress_is_shown():
+        return lambda: None
     import click
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn

@@ -209,7 +209,7 @@ _PLANNED = (
 )
 _EVERY = (
     option("--confidence", "Probability with which the interval holds; 0.95 by default.", float),
-    option("--state", "File of the state: created, or continued. It is private itself.", options.PATH),
+    options.path("--state", "File of the state: created, or continued. It is private itself."),
 )
 _RELEASE = flag("--release", "With --state: also publish an estimate.")
 _USE = (

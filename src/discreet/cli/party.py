@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import LOCK_WAIT_SECONDS, Argument, Paying, Source, flag, option
+from discreet.cli.options import LOCK_WAIT_SECONDS, Paying, Source, argument, flag, option, path
 from discreet.cli.output import note, remark, table_width
 from discreet.cli.process import uninterrupted
 from discreet.errors import ParameterError
@@ -31,53 +31,42 @@ def party() -> None:
 
 
 _command = partial(options.command, group=party)
-_LEVELS = flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges.")
-_ROUND = option(
-    "--round round_file",
-    "Public parameters of the round, as `discreet party round` wrote them.",
-    options.PATH,
-    required=True,
+_LEVELS: Any = flag("--levels", "Also count intervals, for heavy hitters of large universes, quantiles and ranges.")
+_ROUND: Any = path(
+    "--round round_file", "Public parameters of the round, as `discreet party round` wrote them.", required=True
 )
 
 
-@_command(
-    Argument("output", "Where to write the parameters (JSON).", type=options.PATH, metavar="FILE"),
-    option("--round-id", "Name of the round; use a new one for every round.", required=True),
-    option(
+@_command(name="round")
+def make_round(
+    output: Path = argument("output", "Where to write the parameters (JSON).", options.PATH, metavar="FILE"),
+    round_id: str = option("--round-id", "Name of the round; use a new one for every round.", required=True),
+    epsilon: float = option(
         "--epsilon",
         "What a party's messages may tell about one of its items. Smaller is stronger; 1 is a common limit.",
         float,
         required=True,
     ),
-    option(
+    universe: tuple[str, ...] = option(
         "--universe",
         "All items that may occur: N for 0 to N-1, A:B, a file with one item per line, or 'integers' or 'strings' "
         "for any. With --levels, once for each dimension.",
         multiple=True,
     ),
-    option("--alphabet", "With --levels: all characters of strings, in order."),
-    option("--max-length", "With --alphabet: length of the longest string.", int),
-    option(
+    alphabet: str | None = option("--alphabet", "With --levels: all characters of strings, in order."),
+    max_length: int | None = option("--max-length", "With --alphabet: length of the longest string.", int),
+    protocol: str = option(
         "--protocol",
         "IndependentSketches, Separation, HadamardResponse, LocalHashing, Stream, ...",
         default="IndependentSketches",
     ),
-    _LEVELS,
-    option("--branching", "With --levels: parts of an interval; 16 by default, 4 with several dimensions.", int),
-    option("--option", "Parameter of the protocol, as NAME=VALUE; repeat it for several.", multiple=True),
-    name="round",
-)
-def make_round(
-    output: Path,
-    round_id: str,
-    epsilon: float,
-    universe: tuple[str, ...],
-    alphabet: str | None,
-    max_length: int | None,
-    protocol: str,
-    levels: bool,
-    branching: int | None,
-    option: tuple[str, ...],
+    levels: bool = _LEVELS,
+    branching: int | None = option(
+        "--branching", "With --levels: parts of an interval; 16 by default, 4 with several dimensions.", int
+    ),
+    parameters: tuple[str, ...] = option(
+        "--option parameters", "Parameter of the protocol, as NAME=VALUE; repeat it for several.", multiple=True
+    ),
 ) -> None:
     """Write the public parameters of a round.
 
@@ -97,7 +86,7 @@ def make_round(
     if bool(universe) == (alphabet is not None):
         raise ParameterError("give --universe, or --alphabet and --max-length")
     items: Any = [*map(universe_written, universe)] if universe else [Strings(alphabet or "", max_length or 0)]
-    budget, given = options.budget_of(epsilon), dict(map(_option, option))
+    budget, given = options.budget_of(epsilon), dict(map(_option, parameters))
     made: Protocol
     try:
         if not levels:
@@ -153,28 +142,17 @@ def plan_round(levels: bool, branching: int | None, as_json: bool, **given: Any)
     print(json.dumps(made.to_dict()) if as_json else made)
 
 
-@_command(
-    options.files("This party's items; '-' is standard input."),
-    _ROUND,
-    option("--party number", "Public number of this party; by default a random one.", int),
-    option("--output -o", "Write the message to this file.", options.PATH, required=True),
-    option("--state", "For a stream: file of the party's state, created or continued. NOT private.", options.PATH),
-    option("--until", "For a stream: no rows arrive up to this step.", int),
-    flag("--resend", "For a stream: write the last message again, and nothing new."),
-    options.reading(every_row=True),
-    options.PAYING,
-    options.QUIET,
-)
+@_command(options.QUIET)
 def encode(
-    files: tuple[str, ...],
-    source: Source,
-    round_file: Path,
-    number: int | None,
-    output: Path,
-    state: Path | None,
-    until: int | None,
-    resend: bool,
-    paying: Paying,
+    files: tuple[str, ...] = options.files("This party's items; '-' is standard input."),
+    round_file: Path = _ROUND,
+    number: int | None = option("--party number", "Public number of this party; by default a random one.", int),
+    output: Path = path("--output -o", "Write the message to this file.", required=True),
+    state: Path | None = path("--state", "For a stream: file of the party's state, created or continued. NOT private."),
+    until: int | None = option("--until", "For a stream: no rows arrive up to this step.", int),
+    resend: bool = flag("--resend", "For a stream: write the last message again, and nothing new."),
+    source: Source = options.reading(every_row=True),
+    paying: Paying = options.PAYING,
 ) -> None:
     """Make this party's message. It may be shown to anyone; the items stay here.
 
@@ -252,10 +230,10 @@ def _questions(
 
 
 @_command(
-    Argument("messages", "Message files, or directories of them.", nargs=-1, type=options.PATH, metavar="[MESSAGE...]"),
+    argument("messages", "Message files, or directories of them.", options.PATH, nargs=-1, metavar="[MESSAGE...]"),
     _ROUND,
     option("--item", "Estimate this item (A,B with several dimensions); repeat it for several.", multiple=True),
-    option("--items", "Estimate all items of this file, one per line.", options.PATH),
+    path("--items", "Estimate all items of this file, one per line."),
     option("--top", "List the K items with the largest estimates (bounded universes).", int),
     option("--share", "With levels: list all items that make up at least this share.", float),
     option("--quantile quantiles", "With levels: estimate this quantile; repeat it for several.", float, multiple=True),
@@ -265,7 +243,7 @@ def _questions(
         multiple=True,
     ),
     option("--time", "For a stream: estimate at this step.", int),
-    option("--state", "File that keeps what was received; created or continued.", options.PATH),
+    path("--state", "File that keeps what was received; created or continued."),
     option("--max-items", "Skip messages about more items than this.", int),
     option("--max-reports", "Local protocols: skip messages with more reports than this; 1 by default.", int),
     option(

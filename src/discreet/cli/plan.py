@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.options import Source, flag, option
@@ -14,40 +14,29 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
 
 
-@options.command(
-    options.files("Files to count the rows of, instead of --length."),
-    options.reading(nulls="skip"),
-    options.BUDGET,
-    option("--length", "Approximate number of rows.", int),
-    option("--capacity", "Number of counters; by default what `discreet top` takes.", int),
-    option("--memory", "Memory for counters, such as 256MB, instead of --capacity."),
-    option("-k --k", "Number of items to list.", int, default=100),
-    option("--people", "Approximate number of people: plan `discreet top --user`.", int),
-    option("--items-per-person", "With --people: approximate number of different items per person.", float),
-    flag("--questions", "Show the error of counts, sums, means, histograms and quantiles for this budget."),
-    option("--listed", "With --questions: number of items in the list of a histogram; 100 by default.", int),
-    flag("--published", "Also show the mechanisms of the papers as published."),
-    option("--max-items", "Hide people with up to this many items, instead of rows.", int),
-    options.confidence("Probability with which the errors hold."),
-    options.text_format(),
-    options.QUIET,
-)
+@options.command(options.QUIET)
 def plan(
-    files: tuple[str, ...],
-    source: Source,
-    budget: Budget,
-    length: int | None,
-    capacity: int | None,
-    memory: str | None,
-    k: int,
-    people: int | None,
-    items_per_person: float | None,
-    questions: bool,
-    listed: int | None,
-    published: bool,
-    max_items: int | None,
-    confidence: float,
-    as_json: bool,
+    files: tuple[str, ...] = options.files("Files to count the rows of, instead of --length."),
+    source: Source = options.reading(nulls="skip"),
+    budget: Budget = options.BUDGET,
+    length: int | None = option("--length", "Approximate number of rows.", int),
+    capacity: int | None = option("--capacity", "Number of counters; by default what `discreet top` takes.", int),
+    memory: str | None = option("--memory", "Memory for counters, such as 256MB, instead of --capacity."),
+    k: int = option("-k --k", "Number of items to list.", int, default=100),
+    people: int | None = option("--people", "Approximate number of people: plan `discreet top --user`.", int),
+    items_per_person: float | None = option(
+        "--items-per-person", "With --people: approximate number of different items per person.", float
+    ),
+    questions: bool = flag(
+        "--questions", "Show the error of counts, sums, means, histograms and quantiles for this budget."
+    ),
+    listed: int | None = option(
+        "--listed", "With --questions: number of items in the list of a histogram; 100 by default.", int
+    ),
+    published: bool = flag("--published", "Also show the mechanisms of the papers as published."),
+    max_items: int | None = option("--max-items", "Hide people with up to this many items, instead of rows.", int),
+    confidence: float = options.confidence("Probability with which the errors hold."),
+    as_json: bool = options.text_format(),
 ) -> None:
     """Compare mechanisms before anything is spent.
 
@@ -55,22 +44,22 @@ def plan(
     """
     import discreet
 
+    def show(planned: Any) -> None:
+        print(json.dumps(planned.to_dict(), ensure_ascii=False) if as_json else planned)
+
     if published and (questions or people is not None):
         raise ParameterError("--published needs --length: it compares mechanisms for rows")
     if questions:
         if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
             raise ParameterError("--questions can only be combined with the budget, --listed and --max-items")
-        asked = discreet.plan_questions(budget, listed=listed or 100, max_items=max_items or 1, confidence=confidence)
-        print(json.dumps(asked.to_dict()) if as_json else asked)
-        return
+        most = max_items or 1
+        return show(discreet.plan_questions(budget, listed=listed or 100, max_items=most, confidence=confidence))
     if listed is not None:
         raise ParameterError("--listed needs --questions")
     if people is not None:
         if length is not None or files or any(one is not None for one in (capacity, memory, max_items)):
             raise ParameterError("--people can only be combined with the budget, -k and --items-per-person")
-        for_people = discreet.plan_people(people, budget, k, items_per_person, confidence)
-        print(json.dumps(for_people.to_dict()) if as_json else for_people)
-        return
+        return show(discreet.plan_people(people, budget, k, items_per_person, confidence))
     if items_per_person is not None:
         raise ParameterError("--items-per-person needs --people")
     if (length is None) == (not files):
@@ -82,7 +71,7 @@ def plan(
     planned = discreet.plan(
         length, budget, capacity=capacity, k=k, unit=unit, confidence=confidence, memory=memory, published=published
     )
-    print(json.dumps(planned.to_dict(), ensure_ascii=False) if as_json else planned)
+    show(planned)
     if not planned.rows:
         for name, reason in planned.not_applicable.items():
             note(f"{name} does not apply: {reason}")

@@ -18,7 +18,7 @@ import click
 
 from discreet.cli import options
 from discreet.cli.options import Paying
-from discreet.cli.output import progress_is_shown, remark, show_progress, table_width, write_standard_output
+from discreet.cli.output import remark, show_progress, table_width, write_standard_output
 from discreet.cli.process import uninterrupted
 from discreet.errors import DiscreetError, ParameterError, TryAgainError
 from discreet.questions import kind_of
@@ -81,7 +81,7 @@ _WRITTEN = (
     options.option("--plot", "Also draw a picture to this file: .png, .svg or .pdf.", options.PATH_OR_URL),
     EXPLAIN,
 )
-PLACE = options.Gathered(
+PLACE: Any = options.Gathered(
     "place", Place, options.confidence("Probability with which all intervals hold together."), *_WRITTEN
 )
 _ANSWER_PLACE = options.Gathered(  # of one number, or of a few; their confidence is a word of the question
@@ -310,9 +310,7 @@ def _run(
     from discreet.questions.answer import read
 
     how = {word: given[str(option.name)] for word, option in options.READING.items()}
-    if progress_is_shown():
-        how["watch"] = show_progress
-    data, question = read(*files, **how), _asked(kind, given)
+    data, question = read(*files, watch=show_progress, **how), _asked(kind, given)
     if how["endpoint"] is not None:
         place = place.at(how["endpoint"])
     if not kind.only_shown:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from discreet.cli import options
-from discreet.cli.output import print_table, progress_is_shown, show_progress
+from discreet.cli.output import print_table, show_progress
 from discreet.cli.publish import EXPLAIN, Place, publish
 from discreet.errors import ParameterError
 from discreet.storage import read_toml
 
-if TYPE_CHECKING:
-    from discreet.events.assembly import Rows
-
 _ENDINGS = {".html": "html", ".json": "json", ".csv": "csv", ".txt": "table", "": "table"}
 
-_PLACE = options.Gathered(
+_PLACE: Any = options.Gathered(
     "place",
     functools.partial(Place, 0.95, endings=_ENDINGS),
     options.option(
@@ -31,18 +27,16 @@ _PLACE = options.Gathered(
 )
 
 
-@options.command(
-    options.Argument(
-        "definition", "The report: title, data, budget and questions.", type=options.PATH, metavar="REPORT.TOML"
+@options.command(options.QUIET, epilog="Example: discreet report october.toml -o october.html. Guide: docs/report.md")
+def report(
+    definition: Path = options.argument(
+        "definition", "The report: title, data, budget and questions.", options.PATH, metavar="REPORT.TOML"
     ),
-    options.files("Files to read in place of those that the report names."),
-    options.flag("--plan", "Show what each question gets of the budget; read and charge nothing."),
-    _PLACE,
-    options.PAYING_BY_NAME,
-    options.QUIET,
-    epilog="Example: discreet report october.toml -o october.html. Guide: docs/report.md",
-)
-def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, paying: options.Paying) -> None:
+    files: tuple[str, ...] = options.files("Files to read in place of those that the report names."),
+    plan: bool = options.flag("--plan", "Show what each question gets of the budget; read and charge nothing."),
+    place: Place = _PLACE,
+    paying: options.Paying = options.PAYING_BY_NAME,
+) -> None:
     """Answer several questions with one budget, on one page.
 
     All answers are charged at once. The page stands alone: it needs no network, and can be printed or mailed.
@@ -59,7 +53,8 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
         )
     if "endpoint" in how:
         place = place.at(how["endpoint"])
-    data = read(*paths, watch=_first_shown(), **how)
+    several = [show_progress]  # with the rows of one question: the others read the same files
+    data = read(*paths, watch=lambda rows: several.pop()(rows) if several else lambda: None, **how)
     if not plan:
         return publish(asked, data, asked.budget, place, paying, [definition])
     ways = asked.ways(data, asked.budget)
@@ -70,9 +65,3 @@ def report(definition: Path, files: tuple[str, ...], plan: bool, place: Place, p
     print_table(["question", "share", "budget", "mechanism"], rows, (1,))
     unit = next(way.unit for way, _ in ways.values())
     print(f"Together: {asked.budget}. It hides {unit.describe()}. Nothing was read, and nothing charged.")
-
-
-def _first_shown() -> Callable[[Rows], Callable[[], None]]:
-    """Progress with the rows of one question: the others read the same files."""
-    several = [show_progress] if progress_is_shown() else []
-    return lambda rows: several.pop()(rows) if several else lambda: None

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from discreet.cli import options
-from discreet.cli.options import Argument, choice, flag, option
+from discreet.cli.options import argument, choice, flag, option, path
 from discreet.cli.output import note, print_table
 from discreet.errors import ParameterError
 
@@ -23,11 +23,10 @@ def service() -> None:
 
 
 _command = partial(options.command, group=service)
-_FILE = Argument("file", "The streams, as TOML.", type=options.PATH, metavar="STREAMS.toml")
-_DATA = option(
+_FILE: Any = argument("file", "The streams, as TOML.", options.PATH, metavar="STREAMS.toml")
+_DATA: Any = path(
     "--data",
     "Folder of the service: waiting events, releases, and the ledger unless --ledger is given.",
-    options.PATH,
     required=True,
 )
 
@@ -46,35 +45,27 @@ def _need_extra(data: Path | None = None) -> None:
         ) from None
 
 
-@_command(
-    _FILE,
-    _DATA,
-    option("--host", "Address to listen on.", default="127.0.0.1"),
-    option("--port", "Port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
-    option("--tls-cert", "Certificate (PEM).", options.PATH),
-    option("--tls-key", "Private key of the certificate (PEM).", options.PATH),
-    options.LEDGER,
-    flag("--take-over", "Take over the streams: the service that published them before is refused from now on."),
-    option("--log", "Format of the log lines.", choice("text", "json"), default="text"),
-)
+@_command()
 def run(
-    file: Path,
-    data: Path,
-    host: str,
-    port: int,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    ledger: Path | str | None,
-    take_over: bool,
-    log: str,
+    file: Path = _FILE,
+    data: Path = _DATA,
+    host: str = option("--host", "Address to listen on.", default="127.0.0.1"),
+    port: int = option("--port", "Port to listen on; 0 takes a free one.", click.IntRange(0, 65535), default=8000),
+    tls_cert: Path | None = path("--tls-cert", "Certificate (PEM)."),
+    tls_key: Path | None = path("--tls-key", "Private key of the certificate (PEM)."),
+    ledger: Path | str | None = options.LEDGER,
+    take_over: bool = flag(
+        "--take-over", "Take over the streams: the service that published them before is refused from now on."
+    ),
+    log: str = option("--log", "Format of the log lines.", choice("text", "json"), default="text"),
 ) -> None:
     """Take events and publish, until SIGTERM or Ctrl-C."""
     _need_extra()
     if (tls_cert is None) != (tls_key is None):
         raise ParameterError("--tls-cert and --tls-key must be given together")
-    for path in (tls_cert, tls_key):
-        if path is not None and not path.is_file():
-            raise ParameterError(f"there is no file {str(path)!r}")
+    for pem in (tls_cert, tls_key):
+        if pem is not None and not pem.is_file():
+            raise ParameterError(f"there is no file {str(pem)!r}")
     import logging
 
     from discreet.service.definitions import load
@@ -84,7 +75,6 @@ def run(
     _log_to_standard_error(log)
     if tls_cert is None and host not in ("127.0.0.1", "::1", "localhost"):
         note("listening beyond this machine without TLS: tokens can be read on the way")
-    more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger, "take_over": take_over}
 
     def ready(address: str) -> None:
         """Say where it listens: as a line of the log where something reads the log."""
@@ -93,6 +83,7 @@ def run(
         else:
             tell(logging.INFO, "serving", "serving at {address}", address=address)
 
+    more: dict[str, Any] = {"tls_cert": tls_cert, "tls_key": tls_key, "ledger": ledger, "take_over": take_over}
     serve(load(file), data, host=host, port=port, **more, ready=ready)
 
 
@@ -107,8 +98,8 @@ def _log_to_standard_error(log: str = "text") -> None:
         logging.getLogger(name).handlers = [handler]  # once, however often a process runs commands
 
 
-@_command(_FILE, options.text_format())
-def check(file: Path, as_json: bool) -> None:
+@_command()
+def check(file: Path = _FILE, as_json: bool = options.text_format()) -> None:
     """What each stream will promise, and how large its error will be. Nothing is spent."""
     _need_extra()
     from discreet.service.definitions import load
@@ -125,15 +116,15 @@ def check(file: Path, as_json: bool) -> None:
             print(f"  {line}")
 
 
-@_command(
-    _DATA,
-    option("--scope", "What the token allows.", choice("ingest", "read", "admin")),
-    option("--stream", "Stream that the token is for; all by default."),
-    option("--note", "Note to show in the list."),
-    flag("--list", "List the tokens by number, scope and note (not their secrets)."),
-    option("--remove", "Remove the token with this number.", int),
-)
-def token(data: Path, scope: str | None, stream: str | None, note: str | None, list: bool, remove: int | None) -> None:
+@_command()
+def token(
+    data: Path = _DATA,
+    scope: str | None = option("--scope", "What the token allows.", choice("ingest", "read", "admin")),
+    stream: str | None = option("--stream", "Stream that the token is for; all by default."),
+    note: str | None = option("--note", "Note to show in the list."),
+    list: bool = flag("--list", "List the tokens by number, scope and note (not their secrets)."),
+    remove: int | None = option("--remove", "Remove the token with this number.", int),
+) -> None:
     """Make a token, which is shown once; or list and remove them."""
     if sum((scope is not None, list, remove is not None)) != 1:
         raise ParameterError("give one of --scope, --list and --remove")
@@ -155,8 +146,10 @@ def token(data: Path, scope: str | None, stream: str | None, note: str | None, l
             raise ParameterError(f"there is no token {remove}; --list shows those there are")
 
 
-@_command(_DATA, options.LEDGER, options.text_format())
-def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
+@_command()
+def status(
+    data: Path = _DATA, ledger: Path | str | None = options.LEDGER, as_json: bool = options.text_format()
+) -> None:
     """How far every stream is, and what was spent. For the operator, on the machine itself."""
     _need_extra(data)
     from discreet.service.runtime import status_of
@@ -170,8 +163,12 @@ def status(data: Path, ledger: Path | str | None, as_json: bool) -> None:
     print_table(heading, [tuple("any" if row[name] is None else str(row[name]) for name in names) for row in rows])
 
 
-@_command(_DATA, options.LEDGER, option("--output -o", "Folder to create.", options.PATH, required=True))
-def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
+@_command()
+def backup(
+    data: Path = _DATA,
+    ledger: Path | str | None = options.LEDGER,
+    output: Path = path("--output -o", "Folder to create.", required=True),
+) -> None:
     """Copy a service's folder and its ledger, also while it runs.
 
     NOT private: states and events that wait are in it. Pan streams are left out: their memory may be looked at once.
@@ -183,12 +180,12 @@ def backup(data: Path, ledger: Path | str | None, output: Path) -> None:
     note(f"copied to {output}" + (f", without the pan streams {', '.join(left_out)}" if left_out else ""))
 
 
-@_command(
-    Argument("source", "The backup.", type=options.PATH, metavar="BACKUP"),
-    _DATA,
-    flag("--ledger-too", "Also restore the ledger; only if the ledger itself is lost."),
-)
-def restore(source: Path, data: Path, ledger_too: bool) -> None:
+@_command()
+def restore(
+    source: Path = argument("source", "The backup.", options.PATH, metavar="BACKUP"),
+    data: Path = _DATA,
+    ledger_too: bool = flag("--ledger-too", "Also restore the ledger; only if the ledger itself is lost."),
+) -> None:
     """Put a backup into a new folder.
 
     Then start it with `service run --take-over` and the ledger that was in use. A stream with more published

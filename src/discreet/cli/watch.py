@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
-from discreet.cli.options import Paying, flag, option
+from discreet.cli.options import Paying, flag
 from discreet.cli.output import progress_is_shown, remark, table_width
 from discreet.cli.process import Interrupted, interrupt_arrived, uninterrupted
 from discreet.privacy.checks import numbered
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 @options.command(
-    options.Argument("file", "A file that grows; '-' is standard input.", metavar="FILE"),
-    option("--state", "File that keeps the progress. It holds raw counts: protect it.", options.PATH, required=True),
     *(option for each in words_of(LiveQuestion) for option in options.of_word(each)),
     *options.WRITTEN,
     options.BUDGET,
@@ -37,17 +35,15 @@ if TYPE_CHECKING:
     options.QUIET,
 )
 def watch(
-    file: str,
-    state: Path,
+    file: str = options.argument("file", "A file that grows; '-' is standard input.", metavar="FILE"),
+    state: Path = options.path(
+        "--state", "File that keeps the progress. It holds raw counts: protect it.", required=True
+    ),
+    *,
     budget: Budget,
     once: bool,
     restored: bool,
     paying: Paying,
-    input_format: str | None,
-    header: bool,
-    delimiter: str | None,
-    quote: str | None,
-    encoding: str | None,
     **given: Any,
 ) -> None:
     """Publish at every tick from a growing file or standard input.
@@ -63,7 +59,8 @@ def watch(
     rule = Rule.of(live)
     ticks = None if live.horizon is None else ticks_in(live.horizon, rule.seconds)
     task, payer, k = task_of(live, ticks), paying.payer, live.k
-    reader = reader_of(live, file, input_format, dialect_of(header, delimiter, quote), remark, encoding)
+    dialect = dialect_of(given["header"], given["delimiter"], given["quote"])
+    reader = reader_of(live, file, given["input_format"], dialect, remark, given["encoding"])
     from discreet.watch.watcher import watching
 
     shows_progress = progress_is_shown()
