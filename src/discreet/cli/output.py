@@ -18,11 +18,6 @@ quiet = False
 """What --quiet of the command says: no progress and no remarks."""
 
 
-def progress_is_shown() -> bool:
-    """Whether an operator at a terminal wants to see it."""
-    return not quiet and sys.stderr.isatty()
-
-
 def note(message: str) -> None:
     """Tell the operator. Where nobody can hear it (a full disk) it is not worth a release."""
     with suppress(OSError):
@@ -53,11 +48,11 @@ def batches(rows: Rows, tell: bool = True) -> Iterator[Any]:
 
 
 def show_progress(rows: Rows) -> Callable[[], None]:
-    """Show progress on a terminal while rows are read, until what it returns is called.
+    """Show progress while rows are read, until what it returns is called, where an operator at a terminal wants it.
 
     Rows, rows a second and the share of bytes read are NOT private: for the operator, who has the data.
     """
-    if not progress_is_shown():
+    if quiet or not sys.stderr.isatty():
         return lambda: None
     import click
     from rich.console import Console

@@ -96,7 +96,6 @@ def publish(
     place: Place,
     paying: Paying,
     kept: Iterable[Any] = (),
-    remarks: Callable[[Any, Any], list[str]] = lambda release, question: [],
 ) -> None:
     """Ask a question of data, and write the answer to its place.
 
@@ -107,8 +106,6 @@ def publish(
         place: Where it goes. That it can be written there is tried before anything is read.
         paying: Who pays.
         kept: What must not be overwritten, beside the data and the ledger.
-        remarks: What a reader should know beside the guarantee and what the release says itself, of the answer and the
-            question.
     """
     from discreet.questions.answer import answer, charge_id_of
     from discreet.releases.payment import Payer
@@ -133,8 +130,9 @@ def publish(
         release = answer(question, data, budget, Payer(paying.payer, charge_id))
         if charge_id is not None:
             paying.tell(_PAYMENTS[release.payment], budget)
+        remarks = [*(_of_top(release, question) if question.name == "top" else ()), *data.remarks]
         with nullcontext() if charge_id is None else _kept_for_later(charge_id):
-            _write(release, place, *target, [*remarks(release, question), *data.remarks])
+            _write(release, place, *target, remarks)
 
 
 def publish_stored(place: Place, charge: LedgerEvent, payload: bytes, ledger: Path | None) -> None:
@@ -180,7 +178,7 @@ def _opened(place: Place, kind: str, kept: Callable[[], Iterable[Any]], cleanup:
     target = None if place.output is None else cleanup.enter_context(_file_at(place.output))
     if place.plot is None:
         return format, target, None
-    _by_ending(place.plot, {".png": "png", ".svg": "svg"}, "--plot")
+    _by_ending(place.plot, {".png": "png", ".svg": "svg", ".pdf": "pdf"}, "--plot")
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
@@ -316,7 +314,7 @@ def _run(
     if not kind.only_shown:
         place = replace(place, confidence=question.confidence)  # type: ignore[attr-defined]
     lists = [path for name in ("groups", "universe", "lookup") for path in given.get(name, ())]
-    publish(question, data, budget, place, paying, lists, _of_top if question.name == "top" else lambda *_: [])
+    publish(question, data, budget, place, paying, lists)
 
 
 def _of_top(release: Release, question: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.options import Paying, flag
-from discreet.cli.output import progress_is_shown, remark, table_width
+from discreet.cli.output import remark, table_width
 from discreet.cli.process import Interrupted, interrupt_arrived, uninterrupted
 from discreet.privacy.checks import numbered
 from discreet.questions.live_question import LiveQuestion
@@ -63,7 +63,7 @@ def watch(
     reader = reader_of(live, file, given["input_format"], dialect, remark, given["encoding"])
     from discreet.watch.watcher import watching
 
-    shows_progress = progress_is_shown()
+    shows_progress = sys.stderr.isatty()
     # What is drawn is printed: signals wait until it is, and stop the watch then.
     one_tick = partial(uninterrupted, stops=True)
     with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=one_tick) as watcher:

@@ -35,17 +35,20 @@ class Estimate:
         """Whether the numbers may be published."""
         return self.guarantee is not None and not self.guarantee.seeded
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The value and its bounds, by their names."""
+        return {"value": self.value, "lower": self.lower, "upper": self.upper}
+
     def missing(self) -> dict[str, Any]:
         """What is missing in it, JSON-ready; nothing where nothing is."""
-        lacks = self.left_out
-        told = None if lacks is None else {"value": lacks.value, "lower": lacks.lower, "upper": lacks.upper}
-        return {**({} if told is None else {"left_out": told}), **({"notes": list(self.notes)} if self.notes else {})}
+        told = {} if self.left_out is None else {"left_out": self.left_out.numbers}
+        return {**told, **({"notes": list(self.notes)} if self.notes else {})}
 
     def to_payload(self) -> bytes:
         """What a ledger stores."""
         assert self.guarantee is not None
-        upper = None if math.isinf(self.upper) else self.upper
-        fields = {"value": self.value, "lower": self.lower, "upper": upper}
+        fields = {**self.numbers, "upper": None if math.isinf(self.upper) else self.upper}
         told = {"guarantee": self.guarantee.to_dict(), "asked": self.asked, **self.missing()}
         return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
 
@@ -60,7 +63,7 @@ class Estimate:
             asked = Asked.from_dict(fields["asked"]).to_dict()
             guarantee = Guarantee.from_dict(fields["guarantee"])
             lacks = fields.get("left_out")
-            left_out = None if lacks is None else cls(lacks["value"], lacks["lower"], lacks["upper"], guarantee)
+            left_out = None if lacks is None else cls(**lacks, guarantee=guarantee)
             notes = tuple(fields.get("notes", ()))
             return cls(fields["value"], fields["lower"], upper, guarantee, asked=asked, left_out=left_out, notes=notes)
         except (KeyError, TypeError, ValueError):

@@ -14,7 +14,6 @@ from discreet.questions.question import Question, spoken, way_hiding
 if TYPE_CHECKING:
     from discreet.engines.sql import Query, WholeQuery
     from discreet.events.assembly import Events, Rows
-    from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.questions.question import Way
     from discreet.questions.report import Report
@@ -249,16 +248,13 @@ def read(
     """
     from discreet.events.files import Files
     from discreet.events.inputs import DATABASE, encoding_named, scheme_of, shown
+    from discreet.events.text import dialect_of
 
     named = tuple(os.fspath(path) for path in paths)
     whole = rows_of_the_result_are_the_events
     if whole and sql is None:
         raise WordError("{rows_of_the_result_are_the_events} needs {sql}")
-    dialect: Dialect | None = None
-    if (header, delimiter, quote) != (True, None, None):
-        from discreet.events.text import dialect_of
-
-        dialect = dialect_of(header, delimiter, quote)
+    dialect = dialect_of(header, delimiter, quote)
     if encoding is not None:
         encoding = encoding_named(encoding)
     query: Query | WholeQuery | None = None

@@ -99,10 +99,6 @@ def _notes(drawn: Bounded) -> tuple[str, ...]:
     return (f"Intervals are about people with {most}; of anyone with more, this much.",)
 
 
-def _ends(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.lower, estimate.upper
-
-
 def published(
     drawn: Bounded, rows: Rows, keys: pa.Array | None, data: Data, of: str, confidence: float,
     groups: pa.StructArray | None = None,
@@ -113,7 +109,7 @@ def published(
     if rows.keys is None or not rows.keys.by:
         value, lower, upper = (column[0].item() for column in (drawn.values, drawn.lower, drawn.upper))
         left_out = getattr(drawn, "left_out", None)
-        notes = (*_notes(drawn), *(() if left_out is None else (missing(*_ends(left_out)),)))
+        notes = (*_notes(drawn), *(() if left_out is None else (missing(**left_out.numbers),)))
         return Estimate(int(value) if whole else value, lower, upper, promised, left_out=left_out, notes=notes)
     groups = rows.keys.groups() if groups is None else groups
     if groups is None:

@@ -173,9 +173,6 @@ class Top(Question):
                 ("universe", "the items are discovered"),
                 ("max_items", "how much of a person counts is chosen privately"),
                 ("mechanism", "pairs have their own"),
-                ("capacity", "it sizes the sketch for rows"),
-                ("length", "it sizes the sketch for rows"),
-                ("total_share", "the number of rows is not published where people are hidden"),
             )
         ),
         Refusal("{universe} needs a single {column}", lambda q: len(q.column or ()) > 1, "universe"),

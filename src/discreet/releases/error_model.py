@@ -384,7 +384,9 @@ class ErrorModel:
     def of_places(self, confidence: float) -> list[tuple[float, float]]:
         """The distances of the items of every place of `stretches`."""
         assert self.stretches is not None
-        ends = {offset: self.distances(confidence, offset) for offset in {offset for offset, _ in self.stretches.places}}
+        ends = {
+            offset: self.distances(confidence, offset) for offset in {offset for offset, _ in self.stretches.places}
+        }
         both = zip(self.stretches.places, self.stretches.lacks((1.0 - confidence) / 3.0), strict=True)
         return [(ends[offset][0], ends[offset][1] + more) for (offset, _), more in both]
 

@@ -29,15 +29,34 @@ VALUE_KINDS: dict[str, Callable[[Any], Any]] = {
 _NO_GROUP = "No group passed the threshold: give a larger epsilon, or list the groups that are public."
 
 
-class EstimateTable:
-    """Rows of what they are about, a value, and a lower and an upper bound; all bounds hold together.
+class Promised:
+    """An answer with one guarantee.
 
     Attributes:
-        guarantee: What all of them together promise.
-        confidence: With this probability all bounds hold.
+        guarantee: What all of it together promises.
     """
 
     guarantee: Guarantee
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers may be published."""
+        return not self.guarantee.seeded
+
+    def explain(self) -> str:
+        """What is promised, in words for people who do not know the field."""
+        from discreet.releases.explain import explained
+
+        return explained(self.guarantee.to_dict())
+
+
+class EstimateTable(Promised):
+    """Rows of what they are about, a value, and a lower and an upper bound; all bounds hold together.
+
+    Attributes:
+        confidence: With this probability all bounds hold.
+    """
+
     confidence: float
     stored_as: ClassVar[str]  # in a payload
 
@@ -61,11 +80,6 @@ class EstimateTable:
         """The rows: one value for each of `names`, then value, lower and upper."""
         raise NotImplementedError
 
-    @property
-    def is_private(self) -> bool:
-        """Whether the numbers may be published."""
-        return not self.guarantee.seeded
-
     def __len__(self) -> int:
         return len(self.cells)
 
@@ -76,7 +90,8 @@ class EstimateTable:
         return f"{type(self).__name__}({self.guarantee.sentence()})\n{self._table(None)}".rstrip("\n")
 
     def _table(self, width: int | None) -> str:
-        from discreet.releases.formats import printable, table_text
+        from discreet.releases.formats import table_text
+        from discreet.releases.labels import printable
 
         many, rows = len(self.names), self._rows(printable)
         if not rows:
@@ -113,12 +128,6 @@ class EstimateTable:
         promise = guarantee_html(self.guarantee.sentence(), self.guarantee.seeded)
         table = f"<table>{head}{rows}</table>" if rows else f"<div>{_NO_GROUP}</div>"
         return f'<div style="color:inherit;line-height:1.4">{table}{promise}</div>'
-
-    def explain(self) -> str:
-        """What is promised, in words for people who do not know the field."""
-        from discreet.releases.explain import explained
-
-        return explained(self.guarantee.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""

@@ -126,7 +126,7 @@ def explanation(
     paragraphs.append("Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release."))
     paragraphs += [_epsilon(guarantee), _odds(guarantee), _counts(guarantee)]
     if counted != "events":
-        lacks = "" if left_out is None else f" {missing(left_out['value'], left_out['lower'], left_out['upper'])}"
+        lacks = "" if left_out is None else f" {missing(**left_out)}"
         contain = "" if scaling is None else f" {intervals_of(counted, scaling)}"
         paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}{contain}")
     paragraphs += [_promised(guarantee), _to_make_sure(guarantee)]

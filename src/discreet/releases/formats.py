@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.checks import numbered
-from discreet.releases.labels import cut, readable, short
+from discreet.releases.labels import cut, printable, readable, short
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -241,18 +241,18 @@ _COUNT_FORMATS = {"table": _count_table, "json": _count_json, "csv": _count_csv}
 
 def describe_estimate(estimate: Any, confidence: float) -> dict[str, Any]:
     """An estimate of one value or of several, JSON-ready: an infinite bound is null."""
-    names = [name for name in ("value", "values", "lower", "upper") if hasattr(estimate, name)]
+    from discreet.releases.estimate_table import plain
+
+    told = {name: getattr(estimate, name, None) for name in ("value", "values", "lower", "upper")}
     promised = None if estimate.guarantee is None else estimate.guarantee.to_dict()
-    numbers = {name: _finite(getattr(estimate, name)) for name in names}
+    numbers = {
+        name: [plain(one) for one in each] if isinstance(each, tuple) else plain(each)
+        for name, each in told.items()
+        if each is not None
+    }
     asked = getattr(estimate, "asked", None) or {}
     missing = estimate.missing() if hasattr(estimate, "missing") else {}
     return {**numbers, **missing, "confidence": confidence, "guarantee": promised, **asked}
-
-
-def _finite(number: Any) -> Any:
-    if isinstance(number, tuple):
-        return [_finite(one) for one in number]
-    return None if math.isinf(number) else number
 
 
 def estimate_table(name: str, estimate: Any, confidence: float, width: int | None = None) -> str:
@@ -318,14 +318,6 @@ def intervals(lower: Iterable[float | None], upper: Iterable[float | None]) -> l
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
-
-
-def printable(value: Any) -> str:
-    """A value on one line, without characters that a terminal would act on."""
-    text = value.hex() if isinstance(value, bytes) else str(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def table_text(

@@ -112,7 +112,7 @@ class GroupRelease(EstimateTable):
         """What is missing, in plain sentences."""
         from discreet.releases.explain import missing
 
-        told = [] if self.left_out is None else [missing(self.left_out.value, self.left_out.lower, self.left_out.upper)]
+        told = [] if self.left_out is None else [missing(**self.left_out.numbers)]
         return [*self.notes_told, *told]
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,13 +122,12 @@ class GroupRelease(EstimateTable):
         names = free_names(fields, _JSON_NAMES)
         keys = list(zip(*(values for values, _ in described), strict=True)) or []
         numbers = zip(self.values, self.lower, self.upper, strict=True)
-        left_out = self.left_out and {name: getattr(self.left_out, name) for name in ("value", "lower", "upper")}
         return {
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
             "estimate_of": self.of,
             **({} if self.kind == "number" else {"kind": self.kind}),
-            **({} if left_out is None else {"left_out": left_out}),
+            **({} if self.left_out is None else {"left_out": self.left_out.numbers}),
             **({} if not self.notes_told else {"notes": list(self.notes_told)}),
             "group_columns": [{"name": name, **told} for name, (_, told) in zip(fields, described, strict=True)],
             "groups": [
@@ -160,7 +159,7 @@ class GroupRelease(EstimateTable):
             float(told["confidence"]),
             str(told["estimate_of"]),
             kind,
-            None if lacks is None else Estimate(lacks["value"], lacks["lower"], lacks["upper"], guarantee),
+            None if lacks is None else Estimate(**lacks, guarantee=guarantee),
             tuple(map(str, told.get("notes", ()))),
             asked=Asked.from_dict(told) if "time" in told else None,
         )

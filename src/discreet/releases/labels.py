@@ -11,12 +11,15 @@ _JOINERS = "\u200c\u200d"  # which words and emoji are written with; other chara
 
 def readable(item: Any) -> str:
     """An item on one line, without characters that have no shape or turn others around; of several, all of them."""
-    if isinstance(item, tuple):
-        return " · ".join(map(readable, item))
-    text = item.hex() if isinstance(item, bytes) else str(item)
+    return " · ".join(map(readable, item)) if isinstance(item, tuple) else printable(item, _JOINERS)
+
+
+def printable(value: Any, kept: str = "") -> str:
+    """A value on one line, without characters that a terminal would act on, except for those that are `kept`."""
+    text = value.hex() if isinstance(value, bytes) else str(value)
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
 def cut(texts: Sequence[str], most: int) -> list[str]:

@@ -191,7 +191,8 @@ class Increase:
         return json.dumps(told, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
-        from discreet.releases.formats import intervals, printable, table_text
+        from discreet.releases.formats import intervals, table_text
+        from discreet.releases.labels import printable
 
         first = f"Increase({len(self):,} items, from tick {self.since} to {self.tick}; {self.guarantee.sentence()})"
         shown = self.rows()[:10]

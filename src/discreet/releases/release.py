@@ -460,7 +460,7 @@ class Release:
         told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
-            told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
+            told.append(missing(**self.left_out.numbers))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
@@ -508,7 +508,7 @@ class Release:
         """What the release promises, in words for people who do not know the field; as `discreet explain` prints it."""
         from discreet.releases.explain import explained
 
-        lacks = None if self.left_out is None else _estimate_to_dict(self.left_out)
+        lacks = None if self.left_out is None else self.left_out.numbers
         scaling = None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
         return explained(self.guarantee.to_dict(), self.counted, lacks, scaling)
 
@@ -558,7 +558,7 @@ class Release:
         if self.counted != "events":
             out["counted"] = self.counted
         if self.left_out is not None:
-            out["left_out"] = _estimate_to_dict(self.left_out)
+            out["left_out"] = self.left_out.numbers
         if self.shard_offsets is not None:
             out["shard_offsets"] = list(self.shard_offsets)
         rest = None if self.total is None else self.rest(confidence)
@@ -633,7 +633,7 @@ class Release:
             fields |= {
                 "counted": self.counted,
                 "steps": None if self.steps is None else self.steps.tolist(),
-                "left_out": None if self.left_out is None else _estimate_to_dict(self.left_out),
+                "left_out": None if self.left_out is None else self.left_out.numbers,
             }
         if self.asked is not None:
             fields["asked"] = self.asked.to_dict()
@@ -752,10 +752,6 @@ class Release:
 def unreadable() -> tuple[type[Exception], ...]:
     """What reading something that is no release may raise."""
     return (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, CorruptStateError, pa.ArrowException)
-
-
-def _estimate_to_dict(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
 
 
 def _struct_of(rows: list[list[Any]], described: list[dict[str, Any]], groups: bool = False) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import Any
 from discreet.errors import CorruptStateError, NotPublishedError
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Asked, Guarantee
+from discreet.releases.estimate_table import Promised
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ReportPart:
 
 
 @dataclass(frozen=True, repr=False)
-class ReportRelease:
+class ReportRelease(Promised):
     """The answers of a report: `found["Visitors"]`, or in order. A notebook shows them as a page.
 
     Attributes:
@@ -76,17 +77,6 @@ class ReportRelease:
     def titles(self) -> list[str]:
         """The titles of the questions."""
         return [part.title for part in self.parts]
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the numbers may be published."""
-        return not self.guarantee.seeded
-
-    def explain(self) -> str:
-        """What is promised, in words for people who do not know the field."""
-        from discreet.releases.explain import explained
-
-        return explained(self.guarantee.to_dict())
 
     # ---- how it is written -------------------------------------------------------------------------------------------
 

@@ -121,8 +121,7 @@ def sign_off_sheet(
     if (several := several_spans(guarantee)) is not None:
         limits.append(several.rstrip("."))
     if told.get("left_out"):
-        lacks = told["left_out"]
-        limits.append(missing(lacks["value"], lacks["lower"], lacks["upper"]).rstrip("."))
+        limits.append(missing(**told["left_out"]).rstrip("."))
         limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
     limits += [
         "facts about the whole group can still be learned",

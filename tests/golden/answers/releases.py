@@ -521,7 +521,7 @@ def noises():
                         str(one),
                         one.to_dict(),
                         Noise.from_dict(one.to_dict()) == one,
-                        [tried(one.reach, beta) for beta in (1e-9, 0.05, 0.9)],
+                        [tried(one.bound, beta) for beta in (1e-9, 0.05, 0.9)],
                         [tried(one.bound, beta) for beta in (1e-9, 0.05)],
                     ]
                 )
