@@ -318,7 +318,7 @@ class Prepared:
             return drawn
         # The guarantee of both parts together: epsilons (or rhos) add, and the total's noise needs no delta.
         note = f"a share of {self.total_share:g} of the budget was spent on the stream's length"
-        guarantee = dataclasses.replace(
+        drawn.guarantee = dataclasses.replace(
             drawn.guarantee,
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
@@ -326,8 +326,8 @@ class Prepared:
             assumptions=(*drawn.guarantee.assumptions, note),
         )
         length = sum(part.total for part in summary) if isinstance(summary, (list, tuple)) else summary.total
-        noisy = length + self.total_noise.draw(source)
-        return drawn.with_guarantee(guarantee, total=noisy, total_noise=self.total_noise)
+        drawn.total, drawn.total_noise = length + self.total_noise.draw(source), self.total_noise
+        return drawn
 
 
 def split_off_total(budget: Budget, share: float, unit: Unit, lists: int = 1) -> tuple[Budget, Noise]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shlex
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import click
 from discreet.cli import options
 from discreet.cli.options import argument, choice, command, option
 from discreet.cli.output import note, table_width
-from discreet.errors import DataError, ParameterError, nearest
+from discreet.errors import ParameterError, nearest
 
 _ASKED = {
     "top": "the most frequent values of a column",
@@ -31,10 +29,7 @@ _PEOPLE = ("user", "user_id", "userid", "visitor", "customer", "client", "person
 _TIMES = ("time", "ts", "timestamp", "date", "day")
 _SHOWN = 3
 _READING = {"format": "--input-format", "delimiter": "--delimiter", "encoding": "--encoding"}
-_DELIMITERS = {";": ";", "\t": "tab", "|": "|"}
-_LOG = re.compile(r'\S+ \S+ \S+ \[\d{2}/\w{3}/\d{4}:[^\]]+\] "')
-_QUOTES_OF_COMBINED = 6
-_PEEKED = 1 << 16
+_FOUND = {"format": "it looks like the log of a web server", "delimiter": "cells look separated by {!r}"}
 EPSILON = 1.0
 
 
@@ -60,13 +55,17 @@ def init(
     writes a command, or with --output a report with comments. `--user none` says that every row is another person,
     `--time none` that all is published at once. It publishes nothing and spends nothing.
     """
+    from discreet.events.glance import glance
     from discreet.privacy import Budget
     from discreet.questions import kind_of
     from discreet.questions.plans import preview
 
     given = {"format": input_format, "delimiter": delimiter, "encoding": encoding}
     how = {name: said for name, said in given.items() if said is not None}
-    names = _columns(data, how)
+    names, found = glance(data, **how)
+    for name, each in found.items():
+        note(f"{_FOUND[name].format(each)}: {_READING[name]} {shlex.quote(each)}")
+    how |= found
     if output is not None and Path(output).exists():
         raise ParameterError(f"{output} already exists; remove it, or choose another name")
     if sys.stdin.isatty():
@@ -76,8 +75,8 @@ def init(
     if question != "count":
         words["column"] = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
     if user is None:
-        usual = next((name for name in names if name.lower() in _PEOPLE), "none")
-        user = _ask("user", "Which column says whose row it is ('none': every row is another person)?", usual)
+        asked = "Which column says whose row it is ('none': every row is another person)?"
+        user = _ask("user", asked, next((name for name in names if name.lower() in _PEOPLE), "none"))
     words["user"] = _of(names, "user", user)
     if people is None:
         people = _ask(
@@ -91,8 +90,8 @@ def init(
             _ask("range", "The largest value to count, from public knowledge?", kind=float),
         )
     if time is None:
-        usual = next((name for name in names if name.lower() in _TIMES), "none")
-        time = _ask("time", "Which column has the time of a row, to publish by day ('none': all at once)?", usual)
+        asked = "Which column has the time of a row, to publish by day ('none': all at once)?"
+        time = _ask("time", asked, next((name for name in names if name.lower() in _TIMES), "none"))
     if _of(names, "time", time) is not None:
         words |= {"every": "1d", "time": time}
     if question in _OF_NUMBERS:
@@ -113,57 +112,6 @@ def init(
     else:
         Path(output).write_text(_report(data, how, question, words, delta, people), encoding="utf-8")
         note(f"wrote {output}: look at it, then `discreet report {shlex.quote(output)} --plan`")
-
-
-def _columns(data: str, how: dict[str, str]) -> list[str]:
-    """The columns of the data. What the first line tells of how it is written is added to `how`."""
-    from discreet.events.inputs import open_input
-    from discreet.events.text import LOG_COLUMNS
-
-    source: Any = open_input(data, how.get("encoding"))
-    try:
-        begin = bytes(source.peek(_PEEKED)) if hasattr(source, "peek") else b"a table"
-    finally:
-        source.close()
-    # The first line that is not blank; of a binary format whatever stands there.
-    line = next((line for line in begin.decode("utf-8", "replace").splitlines() if line.strip()), "").strip()
-    names = _files(data, how).column_names()
-    if not line:
-        raise DataError(f"{data} is empty, or does not begin with a line of text")
-    if names is None and _LOG.match(line):
-        how["format"] = "combined" if line.count('"') >= _QUOTES_OF_COMBINED else "common"
-        note(f"it looks like the log of a web server: --input-format {how['format']}")
-        return list(LOG_COLUMNS[how["format"]])
-    if names is None and line.startswith("{"):
-        try:
-            return list(_keys(json.loads(line)))
-        except ValueError:
-            raise DataError(f"{data} is not JSON lines: its first line is not a whole object") from None
-    if names is not None and len(names) == 1 and "delimiter" not in how:
-        other = max(_DELIMITERS, key=names[0].count)
-        if other in names[0]:
-            how["delimiter"] = _DELIMITERS[other]
-            note(f"cells look separated by {how['delimiter']!r}: --delimiter {shlex.quote(how['delimiter'])}")
-            names = _files(data, how).column_names()
-    names = [name for name in dict.fromkeys(names or ()) if name]
-    if not names:
-        raise DataError(
-            f"{data} has no column names; give a file with a header line, JSON lines, the log of a web server, "
-            "Parquet or Arrow. Lines of text need no columns: `discreet top` counts them as they are"
-        )
-    return names
-
-
-def _files(data: str, how: dict[str, Any]) -> Any:
-    from discreet.questions.answer import read
-
-    return read(data, **how).events
-
-
-def _keys(value: dict[str, Any], before: str = "") -> Iterator[str]:
-    """The keys of an object of JSON lines, those inside of others with a dot."""
-    for name, each in value.items():
-        yield from _keys(each, f"{before}{name}.") if isinstance(each, dict) else [f"{before}{name}"]
 
 
 def _of(names: list[str], option: str, given: str) -> str | None:
@@ -188,12 +136,13 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None, 
 
 def _show(data: str, names: list[str], how: dict[str, str]) -> None:
     """The columns, and their first values, for anyone who has the data anyway."""
+    from discreet.questions.answer import read
     from discreet.releases.formats import table_text
 
     rows = []
     for name in names:
-        read = iter(_files(data, how).rows([name], nulls="skip"))
-        values = [str(value) for batch in islice(read, 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
+        batches: Any = read(data, **how).events.rows([name], nulls="skip")  # type: ignore[arg-type]
+        values = [str(value) for batch in islice(batches, 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
         rows.append((name, ", ".join(value if len(value) <= 30 else f"{value[:27]}..." for value in values)))
     note("the first values, on this terminal only; nothing is published")
     click.echo(table_text(["column", "first values"], rows, (), table_width()), err=True)

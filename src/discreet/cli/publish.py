@@ -78,7 +78,7 @@ _WRITTEN = (
         options.choice("table", "json", "csv", "parquet"),
     ),
     options.option("--output -o", "Write the release to this file.", options.PATH_OR_URL),
-    options.option("--plot", "Also draw a picture to this file: .png, .svg or .pdf.", options.PATH_OR_URL),
+    options.option("--plot", "Also draw a picture to this file: .png or .svg.", options.PATH_OR_URL),
     EXPLAIN,
 )
 PLACE: Any = options.Gathered(
@@ -178,7 +178,7 @@ def _opened(place: Place, kind: str, kept: Callable[[], Iterable[Any]], cleanup:
     target = None if place.output is None else cleanup.enter_context(_file_at(place.output))
     if place.plot is None:
         return format, target, None
-    _by_ending(place.plot, {".png": "png", ".svg": "svg", ".pdf": "pdf"}, "--plot")
+    _by_ending(place.plot, {".png": "png", ".svg": "svg"}, "--plot")
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:

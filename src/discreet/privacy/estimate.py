@@ -35,20 +35,19 @@ class Estimate:
         """Whether the numbers may be published."""
         return self.guarantee is not None and not self.guarantee.seeded
 
-    @property
     def numbers(self) -> dict[str, float]:
         """The value and its bounds, by their names."""
         return {"value": self.value, "lower": self.lower, "upper": self.upper}
 
     def missing(self) -> dict[str, Any]:
         """What is missing in it, JSON-ready; nothing where nothing is."""
-        told = {} if self.left_out is None else {"left_out": self.left_out.numbers}
+        told = {} if self.left_out is None else {"left_out": self.left_out.numbers()}
         return {**told, **({"notes": list(self.notes)} if self.notes else {})}
 
     def to_payload(self) -> bytes:
         """What a ledger stores."""
         assert self.guarantee is not None
-        fields = {**self.numbers, "upper": None if math.isinf(self.upper) else self.upper}
+        fields = {**self.numbers(), "upper": None if math.isinf(self.upper) else self.upper}
         told = {"guarantee": self.guarantee.to_dict(), "asked": self.asked, **self.missing()}
         return json.dumps({"release": "estimate", "version": 1, **fields, **told}, allow_nan=False).encode()
 

@@ -14,6 +14,7 @@ from discreet.questions.question import Question, spoken, way_hiding
 if TYPE_CHECKING:
     from discreet.engines.sql import Query, WholeQuery
     from discreet.events.assembly import Events, Rows
+    from discreet.events.text import Dialect
     from discreet.privacy.budget import Budget
     from discreet.questions.question import Way
     from discreet.questions.report import Report
@@ -46,7 +47,7 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         test = BadRows.of(question, data, budget)
         rest = test.rest
     if payer.account is not None:
-        described = stands_for(question, data, payer)
+        described = stands_for(question, data, payer.request)
         if payer.charge_id is None:
             payer = replace(payer, charge_id=charge_id_of(question, data, budget))
         stored = payer.stored(rest, described)
@@ -95,26 +96,21 @@ def charge_id_of(question: Question | Report, data: Data, budget: Budget) -> str
     """
     if question.period is None or not data.are_files or "-" in data.secret.get("files", ["-"]):
         return None
-    from discreet.privacy.charge_terms import question_of
-
-    words = {name: value for name, value in question.to_dict().items() if name not in question.no_other_answer}
-    asked = question_of(question.name, **words, **data.described, secret=data.secret)
     import hashlib
     import json
 
-    digest = hashlib.sha256(json.dumps([asked, budget.to_dict()], sort_keys=True).encode()).hexdigest()
+    terms = [stands_for(question, data), budget.to_dict()]
+    digest = hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
     period = question.period if isinstance(question.period, str) else "-to-".join(question.period)
     return f"{question.name}-{period}-{digest[:16]}"
 
 
-def stands_for(question: Question | Report, data: Data, payer: Payer) -> dict[str, Any]:
+def stands_for(question: Question | Report, data: Data, request: str | None = None) -> dict[str, Any]:
     """What a charge id stands for: the question as it was asked, and of what. It holds nothing of the data."""
-    if payer.account is None:
-        return {}
     from discreet.privacy.charge_terms import question_of
 
     words = {name: value for name, value in question.to_dict().items() if name not in question.no_other_answer}
-    return question_of(question.name, **words, **data.described, secret={**data.secret, "request": payer.request})
+    return question_of(question.name, **words, **data.described, secret={**data.secret, "request": request})
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------
@@ -248,13 +244,16 @@ def read(
     """
     from discreet.events.files import Files
     from discreet.events.inputs import DATABASE, encoding_named, scheme_of, shown
-    from discreet.events.text import dialect_of
 
     named = tuple(os.fspath(path) for path in paths)
     whole = rows_of_the_result_are_the_events
     if whole and sql is None:
         raise WordError("{rows_of_the_result_are_the_events} needs {sql}")
-    dialect = dialect_of(header, delimiter, quote)
+    dialect: Dialect | None = None
+    if (header, delimiter, quote) != (True, None, None):  # tables do without the readers of text
+        from discreet.events.text import dialect_of
+
+        dialect = dialect_of(header, delimiter, quote)
     if encoding is not None:
         encoding = encoding_named(encoding)
     query: Query | WholeQuery | None = None

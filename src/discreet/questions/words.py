@@ -57,7 +57,19 @@ class ValueKind:
 
 @dataclass(frozen=True)
 class Word:
-    """A word: see `word`."""
+    """A word of a question, which is a field of its class.
+
+    Attributes:
+        name: That of the field.
+        default: Where nobody says otherwise.
+        help: One line.
+        kind: What it may be.
+        option: How the command line spells it, where a plural would read badly there.
+        letter: A short option.
+        advanced: Whether only the long help shows it.
+        in_python_only: Whether no front end but Python has it.
+        old: Spellings of the version before, which are still understood.
+    """
 
     name: str
     default: Any
@@ -70,36 +82,14 @@ class Word:
     old: tuple[str, ...] = ()
 
 
-def word(
-    default: Any,
-    help: str,
-    kind: ValueKind,
-    *,
-    option: str = "",
-    letter: str = "",
-    advanced: bool = False,
-    in_python_only: bool = False,
-    old: tuple[str, ...] = (),
-) -> Any:
-    """A field of a question.
-
-    Args:
-        default: Where nobody says otherwise.
-        help: One line.
-        kind: What it may be.
-        option: How the command line spells it, where a plural would read badly there.
-        letter: A short option.
-        advanced: Whether only the long help shows it.
-        in_python_only: Whether no front end but Python has it.
-        old: Spellings of the version before, which are still understood.
-    """
-    told = {"help": help, "kind": kind, "option": option, "letter": letter, "advanced": advanced}
-    return dataclasses.field(default=default, metadata={"word": {**told, "in_python_only": in_python_only, "old": old}})
+def word(default: Any, help: str, kind: ValueKind, **more: Any) -> Any:
+    """A field of a question: see `Word`."""
+    return dataclasses.field(default=default, metadata={"help": help, "kind": kind, **more})
 
 
 def _words_of(question: type) -> tuple[Word, ...]:
     """The words of a class of questions, in their order."""
-    return tuple(Word(each.name, each.default, **each.metadata["word"]) for each in dataclasses.fields(question))
+    return tuple(Word(each.name, each.default, **each.metadata) for each in dataclasses.fields(question))
 
 
 words_of: Callable[[type], tuple[Word, ...]] = cache(_words_of)

@@ -112,7 +112,7 @@ class GroupRelease(EstimateTable):
         """What is missing, in plain sentences."""
         from discreet.releases.explain import missing
 
-        told = [] if self.left_out is None else [missing(**self.left_out.numbers)]
+        told = [] if self.left_out is None else [missing(**self.left_out.numbers())]
         return [*self.notes_told, *told]
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class GroupRelease(EstimateTable):
             "confidence": self.confidence,
             "estimate_of": self.of,
             **({} if self.kind == "number" else {"kind": self.kind}),
-            **({} if self.left_out is None else {"left_out": self.left_out.numbers}),
+            **({} if self.left_out is None else {"left_out": self.left_out.numbers()}),
             **({} if not self.notes_told else {"notes": list(self.notes_told)}),
             "group_columns": [{"name": name, **told} for name, (_, told) in zip(fields, described, strict=True)],
             "groups": [

@@ -290,14 +290,10 @@ class Release:
             return offsets
         return None if self.offset is None else np.full(len(self), self.offset, dtype=np.int64)
 
-    def with_guarantee(
-        self, guarantee: Guarantee, *, total: int | None = None, total_noise: Noise | None = None
-    ) -> Release:
-        """The same rows under another guarantee; with the noisy length of the stream, if it is a part of it."""
+    def with_guarantee(self, guarantee: Guarantee) -> Release:
+        """The same rows under another guarantee."""
         changed = copy.copy(self)
         changed.guarantee = guarantee
-        if total_noise is not None:
-            changed.total, changed.total_noise = total, total_noise
         return changed
 
     def head(self, k: int) -> Release:
@@ -460,7 +456,7 @@ class Release:
         told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
-            told.append(missing(**self.left_out.numbers))
+            told.append(missing(**self.left_out.numbers()))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
@@ -508,7 +504,7 @@ class Release:
         """What the release promises, in words for people who do not know the field; as `discreet explain` prints it."""
         from discreet.releases.explain import explained
 
-        lacks = None if self.left_out is None else self.left_out.numbers
+        lacks = None if self.left_out is None else self.left_out.numbers()
         scaling = None if self.error_model.scaling is None else self.error_model.scaling.to_dict()
         return explained(self.guarantee.to_dict(), self.counted, lacks, scaling)
 
@@ -558,7 +554,7 @@ class Release:
         if self.counted != "events":
             out["counted"] = self.counted
         if self.left_out is not None:
-            out["left_out"] = self.left_out.numbers
+            out["left_out"] = self.left_out.numbers()
         if self.shard_offsets is not None:
             out["shard_offsets"] = list(self.shard_offsets)
         rest = None if self.total is None else self.rest(confidence)
@@ -633,7 +629,7 @@ class Release:
             fields |= {
                 "counted": self.counted,
                 "steps": None if self.steps is None else self.steps.tolist(),
-                "left_out": None if self.left_out is None else self.left_out.numbers,
+                "left_out": None if self.left_out is None else self.left_out.numbers(),
             }
         if self.asked is not None:
             fields["asked"] = self.asked.to_dict()

@@ -142,20 +142,17 @@ def test_old_words_are_understood_and_told():
         dc.count(TABLE, BUDGET, no_such_word=1)
 
 
-def test_what_a_charge_id_stands_for_is_known_before_anything_is_read(tmp_path):
+def test_what_a_charge_id_stands_for_is_known_before_anything_is_read():
     """Files are not opened for it, and only digests of their names are kept."""
-    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
-    ledger.grant("a", dc.Budget(2.0, 1e-5))
-    payer = Payer(ledger.account("a"), "monday")
-    terms = stands_for(dc.Top(column="q", k=3), dc.read("no such file.csv", format="csv"), payer)
+    terms = stands_for(dc.Top(column="q", k=3), dc.read("no such file.csv", format="csv"))
     assert terms["question"] == "top"
     assert (terms["k"], terms["column"], terms["input_format"]) == (3, "q", "csv")
     assert "no such file" not in json.dumps(terms)
-    other = stands_for(dc.Top(column="q", k=3), dc.read("another file.csv", format="csv"), payer)
+    other = stands_for(dc.Top(column="q", k=3), dc.read("another file.csv", format="csv"))
     assert terms["files"] != other["files"]
     # How much memory people take makes no other answer; that of rows decides the number of counters.
-    people = [stands_for(dc.Top(column="q", user="u", memory=m), dc.read("f"), payer) for m in ("1GB", "2GB")]
-    rows = [stands_for(dc.Top(column="q", memory=m), dc.read("f"), payer) for m in ("1GB", "2GB")]
+    people = [stands_for(dc.Top(column="q", user="u", memory=m), dc.read("f")) for m in ("1GB", "2GB")]
+    rows = [stands_for(dc.Top(column="q", memory=m), dc.read("f")) for m in ("1GB", "2GB")]
     assert people[0] == people[1]
     assert rows[0] != rows[1]
 

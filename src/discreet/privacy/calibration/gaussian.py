@@ -161,15 +161,10 @@ def discrete_gaussian_tail(sigma: float, m: int) -> float:
 def gaussian_reach(sigma: float, most: float) -> int:
     """The smallest b >= 0 that the discrete Gaussian exceeds with probability at most `most`."""
     sigma = positive_number("sigma", sigma)
-
-    def first(candidates: list[int]) -> int:
-        """Which of the candidates, in ascending order, is the first that is large enough."""
-        upper = _tail_bounds(np.array(candidates, dtype=np.float64) + 1.0, np.full(len(candidates), sigma))[1]
-        return int(np.argmax(np.append(upper <= most, True)))
-
     candidates, low = [0, *(1 << power for power in range(62))], -1
     while True:  # the last candidate is large enough, `low` is not
-        place = first(candidates)
+        upper = _tail_bounds(np.array(candidates, dtype=np.float64) + 1.0, np.full(len(candidates), sigma))[1]
+        place = int(np.argmax(np.append(upper <= most, True)))  # the first that is large enough
         low, high = candidates[place - 1] if place else low, candidates[min(place, len(candidates) - 1)]
         if high - low <= 1:
             return high
