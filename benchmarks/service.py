@@ -2,12 +2,14 @@
 
     python benchmarks/service.py [--seconds 4] [--rounds 3] [--connections 8]
     python benchmarks/service.py memory [--events 10000000]
-    python benchmarks/service.py streams [--streams 1 8 40]    # events a second, latencies and memory; and the disk
+    python benchmarks/service.py streams [--streams 1 8 40]    # events a second, latencies, memory; beside the disk
     python benchmarks/service.py tick [--items 1000000]        # what the tick of a large stream does to another
 
 The sender is in this process and shares the cores. Every row is acknowledged when it is on disk; the plain route parses
 the same body with the same reader of JSON and appends it to a file without waiting for the disk. The two take turns, so
-many seconds each, and medians are shown.
+many seconds each, and medians are shown. MB/s is what the server wrote to disk, CPU is its own, in microseconds an
+event: on a busy machine that says more than the clock. One core that writes the bodies to a file, and waits for the
+disk after each batch or after eight, is the limit of what can be durable.
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -152,6 +157,12 @@ class Server:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
+    def used(self) -> tuple[float, int]:
+        """Seconds of CPU, and bytes written to disk, so far."""
+        ticks = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        written = Path(f"/proc/{self.process.pid}/io").read_text().split("\nwrite_bytes:")[1].split()[0]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), int(written)
+
     def stop(self) -> int:
         self.process.terminate()
         code = self.process.wait()
@@ -159,11 +170,22 @@ class Server:
         return code
 
 
-def measure(
-    server: Server, requests: list[bytes], events: int, connections: int, seconds: float
-) -> tuple[float, float, float]:
-    """Events a second, and milliseconds until the answer: the median and the 99th percentile."""
-    until = time.monotonic() + seconds
+Figures = tuple[float, float, float, float, float]
+"""Events a second, megabytes a second to disk, milliseconds until the answer (median and 99th percentile), and
+microseconds of CPU an event."""
+
+
+def show(title: str, figures: Iterable[float]) -> None:
+    per_second, to_disk, half, nearly_all, cpu = figures
+    waits = f"{half:>10.1f}{nearly_all:>10.1f}" if half else " " * 20
+    print(f"{title:34}{per_second:>12,.0f}{to_disk:>8.0f}{waits}{cpu:>10.2f}", flush=True)
+
+
+HEADINGS = f"{'':34}{'events/s':>12}{'MB/s':>8}{'p50 ms':>10}{'p99 ms':>10}{'CPU us':>10}"
+
+
+def measure(server: Server, requests: list[bytes], events: int, connections: int, seconds: float) -> Figures:
+    (cpu, written), until = server.used(), time.monotonic() + seconds
     senders = [Sender(server.port, requests[n::connections] or requests, until, 10**9) for n in range(connections)]
     begun = time.perf_counter()
     for sender in senders:
@@ -175,7 +197,10 @@ def measure(
     if any(sender.wrong for sender in senders):
         raise SystemExit("some requests were refused")
     half, nearly_all = 1000 * np.quantile(times, [0.5, 0.99])
-    return len(times) * events / took, float(half), float(nearly_all)
+    cpu_now, written_now = server.used()
+    many = len(times) * events
+    cpu, written = 1e6 * (cpu_now - cpu) / many, 1e-6 * (written_now - written) / took
+    return many / took, written, float(half), float(nearly_all), cpu
 
 
 def speed(seconds: float, connections: int, rounds: int) -> None:
@@ -188,7 +213,7 @@ def speed(seconds: float, connections: int, rounds: int) -> None:
         "Arrow, batches of 1,000": ([arrow(rows) for rows in batches], "application/vnd.apache.arrow.stream", 1000),
     }
     print(f"{machine()}; medians of {rounds} in turns")
-    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
+    print(HEADINGS)
     for name, (bodies, kind, events) in cases.items():
         servers = {name: Server(plain=False)}
         if kind == "application/x-ndjson":
@@ -198,21 +223,23 @@ def speed(seconds: float, connections: int, rounds: int) -> None:
         for title, server in servers.items():
             requests = [request(body, kind, server.token) for body in bodies]
             measures[title] = partial(measure, server, requests, events, many, seconds)
-        for title, (per_second, half, nearly_all) in medians_in_turns(measures, rounds).items():
-            print(f"{title:34}{per_second:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}", flush=True)
+        for title, figures in medians_in_turns(measures, rounds).items():
+            show(title, figures)
         for server in servers.values():
             server.stop()
 
 
-def on_disk(bodies: list[bytes], events: int, seconds: float) -> float:
-    """Events a second that one core writes to a file, each body on disk before the next."""
+def on_disk(bodies: list[bytes], events: int, at_once: int, seconds: float) -> Figures:
+    """What one core writes to a file, these bodies of so many events, and waits for the disk after some at once."""
+    written = size = 0
     with tempfile.TemporaryFile(dir=os.environ.get("DISCREET_BENCH_DIR")) as file:
-        begun, written = time.perf_counter(), 0
+        begun, cpu = time.perf_counter(), time.process_time()
         while time.perf_counter() - begun < seconds:
-            os.write(file.fileno(), bodies[written % len(bodies)])
+            size += os.writev(file.fileno(), [bodies[(written + n) % len(bodies)] for n in range(at_once)])
             os.fdatasync(file.fileno())
-            written += 1
-        return written * events / (time.perf_counter() - begun)
+            written += at_once
+        took, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    return written * events / took, 1e-6 * size / took, 0.0, 0.0, 1e6 * cpu / (written * events)
 
 
 def streams(numbers: list[int], seconds: float, connections: int, rounds: int) -> None:
@@ -227,20 +254,37 @@ def streams(numbers: list[int], seconds: float, connections: int, rounds: int) -
             request(body, "application/x-ndjson", server.token, names[at % many]) for at, body in enumerate(bodies)
         ]
         measures[f"{many} streams"] = partial(measure, server, requests, 1000, connections, seconds)
-    measures["one core to disk"] = lambda: (on_disk(bodies, 1000, seconds), 0.0, 0.0)
+    for at_once in (1, 8):
+        measures[f"one core to disk, {at_once} at once"] = partial(on_disk, bodies, 1000, at_once, seconds)
     print(f"{machine()}; NDJSON, batches of 1,000, {connections} connections, medians of {rounds} in turns")
-    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}")
-    for title, (per_second, half, nearly_all) in medians_in_turns(measures, rounds).items():
-        print(f"{title:34}{per_second:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}", flush=True)
+    print(HEADINGS)
+    for title, figures in medians_in_turns(measures, rounds).items():
+        show(title, figures)
     for many, server in servers.items():
         print(f"{many} streams: {server.memory():.0f} MB after it")
         server.stop()
 
 
+class Viewer(threading.Thread):
+    """Somebody who watches a stream, and notes how late each of its ticks comes, in seconds."""
+
+    def __init__(self, server: Server, stream: str) -> None:
+        super().__init__(daemon=True)
+        self.address = f"http://127.0.0.1:{server.port}/v1/streams/{stream}/live"
+        self.late: list[float] = []
+
+    def run(self) -> None:
+        with urlopen(self.address) as lines:
+            for line in lines:
+                if line.startswith(b'data: {"stream'):
+                    ends = datetime.fromisoformat(json.loads(line[6:])["ends"].replace("Z", "+00:00"))
+                    self.late.append(time.time() - ends.timestamp())
+
+
 def tick(items: int, seconds: float, connections: int) -> None:
-    """Latencies of one stream without, and with, another whose tick has so many items."""
+    """Latencies and ticks of one stream without, and with, another whose tick has so many items."""
     chance = np.random.default_rng(18)
-    small = STREAM.format(name="searches", whose=PEOPLE, tick="10s")
+    small = STREAM.format(name="searches", whose=PEOPLE, tick="1s")
     large = STREAM.format(name="large", whose="", tick="5s")
     server = Server(False, small + large + LIMITS)
     kind = "application/x-ndjson"
@@ -251,12 +295,14 @@ def tick(items: int, seconds: float, connections: int) -> None:
         )
         for at in range(0, items, 1000)
     ]
-    print(f"{machine()}; NDJSON, batches of 100, {connections} connections")
-    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'worst':>10}")
+    viewer = Viewer(server, "searches")
+    viewer.start()
+    print(f"{machine()}; NDJSON, batches of 100, {connections} connections; how late ticks are, seen by a viewer")
+    print(f"{'':34}{'events/s':>12}{'p50 ms':>10}{'p99 ms':>10}{'worst':>10}{'ticks late':>12}{'worst':>10}")
     for title in ("alone", f"beside ticks of {items:,} items"):
         if title != "alone":
             measure(server, many, 1000, 1, items / 1e5)
-        until = time.monotonic() + seconds
+        until, seen = time.monotonic() + seconds, len(viewer.late)
         senders = [Sender(server.port, requests[n::connections], until, 10**9) for n in range(connections)]
         for sender in senders:
             sender.start()
@@ -264,7 +310,9 @@ def tick(items: int, seconds: float, connections: int) -> None:
             sender.join()
         times = 1000 * np.concatenate([np.array(sender.times) for sender in senders])
         half, nearly_all = np.quantile(times, [0.5, 0.99])
-        print(f"{title:34}{len(times) * 100 / seconds:>12,.0f}{half:>10.1f}{nearly_all:>10.1f}{times.max():>10.1f}")
+        waits = f"{half:>10.1f}{nearly_all:>10.1f}{times.max():>10.1f}"
+        late = 1000 * np.array(viewer.late[seen + 1 :])
+        print(f"{title:34}{len(times) * 100 / seconds:>12,.0f}{waits}{np.median(late):>12.1f}{late.max():>10.1f}")
     server.stop()
 
 
