@@ -15,6 +15,7 @@ from discreet.service.access import make_token
 from discreet.service.definitions import Configuration, configuration
 from discreet.service.routes import make_app
 from discreet.service.runtime import Service
+from discreet.service.store import Store, Which
 
 START = 1_800_000_000.0  # a whole number of minutes
 
@@ -94,6 +95,11 @@ class Running:
     def latest(self, stream: str) -> Any:
         """The latest release, for whoever may read all."""
         return self.client.get(f"/v1/streams/{stream}/releases/latest", headers=self.token("read")).json()
+
+
+def all_releases(store: Store, name: str) -> list[Any]:
+    """Everything that was published of a stream."""
+    return [json.loads(release) for _, release in store.some_releases(name, Which(0, 2**40), 2**40)]
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ class Stage(Running):
 
     def stop(self) -> None:
         live = self._app.state.live
-        live._loop.call_soon_threadsafe(live.close)
+        self.service.call(live.close)
         self._server.should_exit = True
         self._thread.join()
         self.client.close()

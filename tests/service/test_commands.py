@@ -19,7 +19,7 @@ from tests.service.conftest import STREAMS, Running
 from discreet.errors import LedgerError, OldStateError
 from discreet.service.definitions import load
 from discreet.service.forecast import forecast
-from discreet.service.runs import Curated, items_shown, run_for
+from discreet.service.runs import Curated, items_shown
 from discreet.service.runtime import Service
 
 FILE = """
@@ -240,7 +240,7 @@ def test_check_states_the_interval_that_is_published(file: Path, whose: str) -> 
         "epsilon = 1.0\ndelta = 1e-6\n"
     )
     definition = load(file).streams["pages"]
-    run = run_for(definition, "pages", 1, None, None)
+    run = Curated.of(definition)
     assert isinstance(run, Curated)
     items, users = ["a", "b", "c"] * 500, [str(number) for number in range(1500)]
     for tick in range(3):

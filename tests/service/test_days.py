@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.service.conftest import Running
+from tests.service.conftest import Running, all_releases
 
 import discreet as dc
 from discreet.errors import ParameterError
@@ -51,7 +50,7 @@ def go_to(running: Running, when: str | float) -> None:
 
 
 def published(running: Running, name: str = "people") -> list[dict[str, Any]]:
-    return [json.loads(text) for text in running.service.store.releases(name, 0, 2**40)]
+    return all_releases(running.service.store, name)
 
 
 def by_day(running: Running, name: str = "people") -> dict[str, list[dict[str, Any]]]:

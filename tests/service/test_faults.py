@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 from tests.ports import free_port
+from tests.service.conftest import all_releases
 
 import discreet as dc
 from discreet.service.access import make_token
@@ -149,7 +150,7 @@ class Place:
         streams: dict[str, Any] = service.streams
         batches = streams["batches"].present.mechanism.not_private_counts()
         people = int(streams["people"].present.mechanism._total[0])
-        releases = [json.loads(text) for text in service.store.releases("spans", 0, 2**40)]
+        releases = all_releases(service.store, "spans")
         in_spans = sum({release["period"]: release["value"] for release in releases}.values())
         service.stop()
         return batches, people, in_spans
@@ -158,7 +159,7 @@ class Place:
         """Every tick is there once, and the ledger has drawn as many."""
         store, ledger = Store(self.folder), dc.Ledger(self.ledger)
         for name in NAMES:
-            ticks = [json.loads(text)["tick"] for text in store.releases(name, 0, 2**40)]
+            ticks = [release["tick"] for release in all_releases(store, name)]
             assert ticks == list(range(1, len(ticks) + 1)), name
             if name == "spans":  # a run every four seconds, each charged once
                 history = ledger.account(name).history()

@@ -12,7 +12,7 @@ from discreet.errors import ParameterError
 from discreet.questions.live_question import LiveQuestion
 from discreet.service.definitions import configuration
 from discreet.service.forecast import forecast
-from discreet.service.runs import run_for, task_for
+from discreet.service.runs import Curated, task_for
 from discreet.watch.tasks import task_of
 
 TOP: dict[str, Any] = {
@@ -32,7 +32,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 def test_what_is_named_counts_and_is_served(tmp_path: Path) -> None:
     running = Running(tmp_path, STREAMS).start()
     for name, table in STREAMS.items():
-        made = run_for(running.configuration.streams[name], name, 1, None, None)
+        made = Curated.of(running.configuration.streams[name])
         assert made.mechanism.mechanism == table["mechanism"]  # type: ignore[union-attr]
         tags: list[Any] = ["a"] * 300 + ["b"] * 200
         if table.get("sets"):

@@ -119,7 +119,7 @@ def test_midnight_is_in_the_day_that_it_begins() -> None:
 def test_no_increase_is_told_over_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(increases, "_increase", lambda stream, then, now: (then["tick"], now["tick"]))
     told = {tick: json.dumps({"tick": tick, "run": 1 + (tick > 2)}) for tick in range(1, 5)}
-    store: Any = SimpleNamespace(releases=lambda name, first, last: [told[first]] if first in told else [])
+    store: Any = SimpleNamespace(release=lambda name, tick: told.get(tick))
     stream: Any = SimpleNamespace(name="s")
     assert [*increases.increases(store, stream, range(1, 6), 1)] == [(1, 2), (3, 4)]
 

@@ -158,12 +158,8 @@ class Access:
     def stream(self, caller: Caller, deed: Deed, name: str) -> LiveStream:
         """The stream, if the caller may. Anyone who may not learns nothing about what exists."""
         stream = self._service.streams.get(name)
-        if stream is not None and self.free(stream, deed):
-            return stream
-        if caller.token is None:
-            raise _unknown()
-        if not caller.token.may(deed, name):
-            raise ProblemError(403, "Not allowed", "This token does not allow it.")
+        if stream is None or not self.free(stream, deed):
+            _check(caller, deed, name)
         if stream is None:
             raise ProblemError(404, "No such stream")
         return stream
@@ -187,10 +183,15 @@ class Access:
 
     def admin(self, caller: Caller) -> None:
         """401 or 403 for everybody else."""
-        if caller.token is None:
-            raise _unknown()
-        if not caller.token.may("admin", None):
-            raise ProblemError(403, "Not allowed", "This token does not allow it.")
+        _check(caller, "admin", None)
+
+
+def _check(caller: Caller, deed: Deed, stream: str | None) -> None:
+    """401 or 403 for a caller whose token does not allow it."""
+    if caller.token is None:
+        raise _unknown()
+    if not caller.token.may(deed, stream):
+        raise ProblemError(403, "Not allowed", "This token does not allow it.")
 
 
 def _unknown() -> ProblemError:

@@ -8,7 +8,6 @@ cost a thousand sockets.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -97,27 +96,20 @@ class Live:
     def __init__(self, service: Service, archive: Archive) -> None:
         self._service = service
         self._archive = archive
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._news: dict[str, asyncio.Event] = {}
         self._clients = 0
         self._closed = False
 
     def open(self) -> None:
         """In the server's loop, before anybody asks."""
-        self._loop = asyncio.get_running_loop()
         self._news = {name: asyncio.Event() for name in self._service.streams}
-        self._service.published.append(self._out)
+        self._service.published.append(self._wake)
 
     def close(self) -> None:
         """Let everybody go."""
         self._closed = True
         for event in self._news.values():
             event.set()
-
-    def _out(self, name: str) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            with contextlib.suppress(RuntimeError):  # closed meanwhile
-                self._loop.call_soon_threadsafe(self._wake, name)
 
     def _wake(self, name: str) -> None:
         self._news[name].set()

@@ -8,8 +8,6 @@ from typing import Any
 
 from discreet._version import __version__
 from discreet.service.definitions import FORMER
-from discreet.service.forecast import warnings_of
-from discreet.service.runs import description_of_round
 from discreet.service.runtime import Service
 from discreet.service.shapes import (
     AccountAmountModel,
@@ -22,6 +20,7 @@ from discreet.service.shapes import (
     StreamModel,
 )
 from discreet.service.streams import LiveStream
+from discreet.service.survey_stream import SurveyStream
 from discreet.watch.timetable import moment
 
 _ASK_AGAIN_SECONDS = 5.0
@@ -39,9 +38,9 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
     if definition.per is None and run < stream.runs:
         following = FollowingModel(begins=moment(span.ends), **definition.grant_of(run + 1).model_dump())
     more: dict[str, Any] = {}
-    if definition.kind == "survey":
-        round_now = description_of_round(definition, stream.name, stream.open_run)
-        more = {"question": definition.question, "options": list(definition.options or ()), "protocol": round_now}
+    if isinstance(stream, SurveyStream):
+        of_round = stream.protocol.to_dict()
+        more = {"question": definition.question, "options": list(definition.options or ()), "protocol": of_round}
     if whole:
         form = definition.public_form()
         more["definition"] = {**form, **{old: form[new] for old, new in FORMER["key"].items() if new in form}}
@@ -67,7 +66,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         ticks_published=stream.tick,
         next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1) + (definition.late or 0)),
         latest=None if stream.latest is None else ReleaseModel(**stream.latest),
-        warnings=warnings_of(stream.name, definition, run),
+        warnings=stream.warnings,
         **{name: getattr(definition, name) for name in _AS_DEFINED},
         **more,
     )

@@ -6,65 +6,40 @@ import math
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.privacy import Budget
 from discreet.releases.error_model import Stretch
 from discreet.service.definitions import StreamDefinition, in_words
 from discreet.service.pan_stream import estimator
-from discreet.service.runs import CONFIDENCE, number_shown, protocol_of, run_for
+from discreet.service.runs import CONFIDENCE, Curated, reach, warnings_of
+from discreet.service.survey_stream import Survey
 
 _REPORTS = (100, 1_000, 10_000, 100_000)
-_USELESS = 1_000_000  # an error larger than this is of use to nobody
-_said: dict[tuple[str, int, Budget], list[str]] = {}
 
 
-def possible(name: str, definition: StreamDefinition) -> None:
-    """ParameterError if a horizon of the stream could not be begun: known before anything is spent."""
+def possible(name: str, definition: StreamDefinition) -> list[Any]:
+    """What publishes in each horizon of a stream, before any event.
+
+    ParameterError if one of them could not be begun: known before anything is spent.
+    """
+    made: list[Any] = []
     for run in range(1, 2 + len(definition.following)):
         try:
             if definition.trust == "pan":
-                estimator(definition, run)
+                made.append(estimator(definition, run))
+            elif definition.kind == "survey":
+                made.append(Survey(definition, name, run).aggregator)
             else:
-                run_for(definition, name, run, None, None)
+                made.append(Curated.of(definition, run).mechanism)
         except ParameterError as problem:
             where = f"streams.{name}" + ("" if run == 1 else f".following.{run - 2}")
             raise ParameterError(f"{where}: {problem}") from None
-
-
-def warnings_of(name: str, definition: StreamDefinition, run: int = 1) -> list[str]:
-    """What anyone who begins or reads a horizon of the stream should know: a promise of nothing, a number of no use."""
-    budget = definition.budget_of(run)
-    key = definition.digest, run, budget
-    if key not in _said:
-        weak = budget.weakness
-        found = [] if weak is None else [f"{weak[0].upper()}{weak[1:]}."]
-        if _useless(name, definition, run):
-            found.append(
-                "The noise is larger than any count that is likely: at this budget the numbers are of no use. Take "
-                "longer ticks, a shorter horizon, or a larger epsilon."
-            )
-        _said[key] = found
-    return _said[key]
-
-
-def _useless(name: str, definition: StreamDefinition, run: int) -> bool:
-    if definition.kind == "survey":
-        return False  # more answers help
-    if definition.trust == "pan":
-        try:
-            return estimator(definition, run).accurate_from(1.0) > _USELESS
-        except ParameterError:
-            return True
-    if definition.capacity is not None:
-        return False
-    made = run_for(definition, name, run, None, None).mechanism  # type: ignore[union-attr]
-    return _reach(made.error(definition.ticks)) > _USELESS
+    return made
 
 
 def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
     """What a stream publishes and promises, and its error, from public numbers alone."""
-    possible(name, definition)
-    lines = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind](name, definition)
-    warnings = [f"Warning: {said}" for said in warnings_of(name, definition)]
+    first, *later = possible(name, definition)
+    warnings = [f"Warning: {said}" for said in warnings_of(definition, 1, first)]
+    lines = _ERRORS[definition.trust if definition.trust == "pan" else definition.kind](definition, first)
     remarks = [f"Its definition has the digest {definition.digest}."]
     if not definition.public:
         remarks.append("Readable with a token only.")
@@ -72,9 +47,9 @@ def forecast(name: str, definition: StreamDefinition) -> dict[str, Any]:
         remarks.append("Anyone who reaches the service may send to it, without a token.")
     elif definition.sites:
         remarks.append("Not open: trackers send no token, so their events are not counted.")
-    for run, grant in enumerate(definition.following, 2):
-        remarks.append(f"Goes on for {definition.length} more, for {grant.budget}.")
-        warnings += [f"Warning, of what follows: {said}" for said in warnings_of(name, definition, run)]
+    for run, publisher in enumerate(later, 2):
+        remarks.append(f"Goes on for {definition.length} more, for {definition.budget_of(run)}.")
+        warnings += [f"Warning, of what follows: {said}" for said in warnings_of(definition, run, publisher)]
     return {
         "name": name,
         "kind": definition.kind,
@@ -101,19 +76,12 @@ def _words(definition: StreamDefinition) -> str:
     return f"the answers to a question with {len(definition.options or ())} options"
 
 
-def _reach(deviation: float) -> int:
-    shown = number_shown(1e15, deviation)
-    return int(shown["upper"] - 10**15)
-
-
-def _of_count(name: str, definition: StreamDefinition) -> list[str]:
-    made = run_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
-    first, last = _reach(made.error(1)), _reach(made.error(definition.ticks))
+def _of_count(definition: StreamDefinition, made: Any) -> list[str]:
+    first, last = reach(made.error(1)), reach(made.error(definition.ticks))
     return [f"Error ({CONFIDENCE:.0%}): at most {first:,} at the first tick and {last:,} at the last."]
 
 
-def _of_top(name: str, definition: StreamDefinition) -> list[str]:
-    made = run_for(definition, name, 1, None, None).mechanism  # type: ignore[union-attr]
+def _of_top(definition: StreamDefinition, made: Any) -> list[str]:
     release = made.step([], users=[]) if definition.user is not None else made.step([])
     last = definition.ticks
     lines = []
@@ -127,8 +95,8 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
         together = f"for all of up to {definition.k} items that pass" if model.of_published else "for all items at once"
         high, low = model.distances(CONFIDENCE)
         how = "" if math.isfinite(low) else " too high"
-        reach = math.ceil(low if math.isfinite(low) else high)
-        lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {reach:,}{how} at the last tick.")
+        around = math.ceil(low if math.isfinite(low) else high)
+        lines.append(f"Error of a count ({CONFIDENCE:.0%}, {together}): at most {around:,}{how} at the last tick.")
         if math.isinf(low):
             lines.append("A count lacks what came in stretches of ticks that did not list the item; nothing bounds it.")
     elif made.discovered is not None:
@@ -150,8 +118,7 @@ def _of_top(name: str, definition: StreamDefinition) -> list[str]:
     return lines
 
 
-def _of_pan(name: str, definition: StreamDefinition) -> list[str]:
-    table = estimator(definition, 1)
+def _of_pan(definition: StreamDefinition, table: Any) -> list[str]:
     lines = []
     for relative in (0.01, 0.03, 0.1, 0.3, 1.0):
         try:
@@ -163,18 +130,16 @@ def _of_pan(name: str, definition: StreamDefinition) -> list[str]:
     return lines
 
 
-def _of_survey(name: str, definition: StreamDefinition) -> list[str]:
+def _of_survey(definition: StreamDefinition, aggregator: Any) -> list[str]:
     from statistics import NormalDist
 
     import numpy as np
 
     from discreet.noise import seeded_source
 
-    protocol = protocol_of(definition, name, 1)
     options = list(definition.options or ())
-    aggregator = protocol.aggregator(max_reports=None)
     # What a report of anything adds to the variance does not depend on what it says, nearly.
-    aggregator.receive(protocol.party(0, source=seeded_source(1)).encode(np.array(options[:1] * 1000)))
+    aggregator.receive(aggregator.protocol.party(0, source=seeded_source(1)).encode(np.array(options[:1] * 1000)))
     variance = float(np.mean(aggregator.estimate(options[1:]).variances)) / 1000
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     errors = ", ".join(f"{z * (variance * n) ** 0.5:,.0f} of {n:,}" for n in _REPORTS)

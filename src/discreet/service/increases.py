@@ -18,7 +18,7 @@ from discreet.releases.error_model import ErrorModel, Noise
 from discreet.releases.over_time import increase_of, reach_of_increase
 from discreet.releases.release import Release
 from discreet.service.definitions import StreamDefinition
-from discreet.service.runs import CONFIDENCE, run_for
+from discreet.service.runs import CONFIDENCE, Curated
 from discreet.service.shapes import IncreaseModel
 from discreet.service.store import Store
 from discreet.service.streams import LiveStream
@@ -29,9 +29,11 @@ _made: dict[tuple[str, int, Budget], Any] = {}  # by definition, number of ticks
 def increases(store: Store, stream: LiveStream, ticks: range, over: int) -> Iterator[IncreaseModel]:
     """For each of the ticks the increase over this many before it, where one run published both."""
     for tick in ticks:
-        found = [json.loads(text) for at in (tick - over, tick) for text in store.releases(stream.name, at, at)]
-        if len(found) == 2 and found[0]["run"] == found[1]["run"]:
-            yield _increase(stream, *found)
+        then, now = (store.release(stream.name, at) for at in (tick - over, tick))
+        if then is not None and now is not None:
+            found = json.loads(then), json.loads(now)
+            if found[0]["run"] == found[1]["run"]:
+                yield _increase(stream, *found)
 
 
 def _increase(stream: LiveStream, then: dict[str, Any], now: dict[str, Any]) -> IncreaseModel:
@@ -47,8 +49,7 @@ def _mechanism(stream: LiveStream, run: int) -> Any:
     definition, span = stream.definition, stream.timetable.run(run)
     key = definition.digest, span.ticks, definition.budget_of(run)
     if key not in _made:
-        made = run_for(definition, stream.name, run, None, None, span=span)
-        _made[key] = made.mechanism  # type: ignore[union-attr]
+        _made[key] = Curated.of(definition, run, span=span).mechanism
     return _made[key]
 
 

@@ -23,11 +23,11 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet import pan
 from discreet.errors import CorruptStateError, DiscreetError
 from discreet.privacy import Element, Guarantee
-from discreet.privacy.ledger import Account
 from discreet.privacy.steps import Steps
 from discreet.releases.payment import Bill, begin
 from discreet.service.definitions import StreamDefinition
@@ -72,6 +72,10 @@ class PanStream(LiveStream):
             return dataclasses.replace(plain, assumptions=(*plain.assumptions, _EVENTS))
         return plain
 
+    @property
+    def publisher(self) -> pan.DistinctCount:
+        return self._table
+
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -97,7 +101,7 @@ class PanStream(LiveStream):
 
         def draw() -> None:
             self._table, self.run = estimator(self.definition, run), run
-            self._steps = Steps.under(self._account, self.charge_id(run))
+            self._steps = Steps.under(self.payer, self.charge_id(run))
             self._write()
 
         begin(self.account(run), self.charge_id(run), self._bill(run), self._token.encode(), what="stream", save=draw)
@@ -108,7 +112,7 @@ class PanStream(LiveStream):
         self._steps.check_ledger(account)
         begin(account, self.charge_id(self.run), self._bill(self.run), self._token.encode(), what="stream")
         # A folder that is older than the ledger would draw ticks a second time.
-        self._steps.look(self._account, self.tick, None if self._release is None else text_of(self._release).encode())
+        self._steps.look(self.payer, self.tick, None if self._release is None else text_of(self._release).encode())
         if self._release is not None and self._release["tick"] == kept.tick + 1:
             self._hand_out(self._release)
         elif self.tick != kept.tick:
@@ -159,7 +163,7 @@ class PanStream(LiveStream):
 
     # ---- what comes -------------------------------------------------------------------------------------------------
 
-    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
+    def prepared(self, columns: pa.RecordBatch | None) -> tuple[pa.RecordBatch | None, int]:
         return columns, 64 + (0 if columns is None else columns.nbytes)
 
     def commit(self, arrivals: Sequence[Arrival]) -> None:
@@ -216,13 +220,9 @@ class PanStream(LiveStream):
     def _hand_out(self, release: dict[str, Any]) -> None:
         self._write()
         tick, text = release["tick"], text_of(release)
-        self._steps.store(self._account, tick, text.encode())
+        self._steps.store(self.payer, tick, text.encode())
         self.around.store.publish(self.name, tick, text, "pan.state", (), self.around.clock())
         self._is_out(release)
-
-    @property
-    def _account(self) -> Account:
-        return self.around.account(self.account_name, self.name)
 
     def close(self) -> None:
         self._stack.close()

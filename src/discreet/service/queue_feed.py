@@ -13,7 +13,7 @@ import threading
 import time
 from itertools import groupby
 from logging import INFO, WARNING
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import DataError
 from discreet.events.queues import QueuedMessage, opened_log, topic_of
@@ -98,9 +98,9 @@ class QueueFeed:
         stream = self._stream
         body = b"".join(each.data.replace(b"\n", b" ") + b"\n" for each in messages)
         rows = self._reader.read("ndjson", body, True)
-        data, size = stream.prepared(rows.counted, rows.columns)
+        data, _ = stream.prepared(rows.columns)
         key = OFFSET_KEY + _PLACE.pack(self._topic, partition, messages[-1].offset + 1)
-        arrival: Any = Arrival(rows.counted, data, rows.taken, key, hashlib.sha256(key).digest(), size)
+        arrival = Arrival(rows.counted, data, rows.taken, key, hashlib.sha256(key).digest())
         while not stopping.is_set() and not stream.ended:
             try:
                 stream.admit()

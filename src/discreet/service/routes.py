@@ -33,10 +33,10 @@ from discreet.service.guard import Guard, problem_response
 from discreet.service.increases import increases
 from discreet.service.problems import ProblemError
 from discreet.service.reference import reference_page
-from discreet.service.runs import description_of_round, protocol_of
 from discreet.service.runtime import Service
 from discreet.service.store import Which
 from discreet.service.streams import Arrival, LiveStream
+from discreet.service.survey_stream import SurveyStream
 from discreet.service.uploads import ON_THE_LOOP, EventsLane, Uploads, accepted
 
 PAGE = Path(__file__).parent / "page"
@@ -210,14 +210,13 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
         """A report of a survey, as `discreet.js` makes it. Without a token a message has one report."""
         caller = access.caller(request)
         stream = access.stream(caller, "ingest", name)
-        if stream.definition.kind != "survey":
+        if not isinstance(stream, SurveyStream):
             raise ProblemError(409, "This stream takes events, not reports", "Send them to /events.")
         stream.admit()
         with uploads.hold(caller, name) as held:
             body = await uploads.body(request, held, None if caller.token else 4096)
-            protocol = protocol_of(stream.definition, name, stream.open_run)
             try:
-                opened, _ = await uploads.aside(caller, len(body) > ON_THE_LOOP, protocol.open, body)
+                opened, _ = await uploads.aside(caller, len(body) > ON_THE_LOOP, stream.protocol.open, body)
             except MessageError as error:
                 raise ProblemError(422, "The report cannot be taken", reason_code=error.reason) from None
             if opened.seeded:
@@ -232,8 +231,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
                 raise too_many_rows(service.configuration.limits.body_rows)
             stream.admit_reports(opened.items)
             access.events(caller, opened.items)
-            data, size = stream.prepared(opened.items, body)
-            taken = await uploads.take(stream, Arrival(opened.items, data, opened.items, size=size))
+            taken = await uploads.take(stream, Arrival(opened.items, body, opened.items))
         return accepted(shapes.AcceptedModel(accepted=taken, repeated=opened.items - taken))
 
     @app.post(
@@ -259,8 +257,8 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
             try:
                 stream.admit()
                 rows = uploads.readers[stream.name].of_values(fields)
-                data, size = stream.prepared(rows.counted, rows.columns)
-                await uploads.take(stream, Arrival(rows.counted, data, rows.taken, size=size))
+                data, _ = stream.prepared(rows.columns)
+                await uploads.take(stream, Arrival(rows.counted, data, rows.taken))
             except ProblemError as problem:
                 service.refused(stream.name, problem.reason)
 
@@ -276,10 +274,9 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
         stream = service.streams.get(name)
         if stream is None or not access.free(stream, "ingest"):
             stream = access.stream(caller, "read", name)
-        if stream.definition.kind != "survey":
+        if not isinstance(stream, SurveyStream):
             raise ProblemError(404, "This stream has no round")
-        description = description_of_round(stream.definition, name, stream.open_run)
-        return Response(json.dumps(description).encode(), media_type="application/json")
+        return Response(json.dumps(stream.protocol.to_dict()).encode(), media_type="application/json")
 
 
 # ---- out ------------------------------------------------------------------------------------------------------------
@@ -414,7 +411,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             return Response(None, 304, _tag_headers(tag))
         if form != "json":
             return await answered(request, of, Which(tick, tick), form, tag)
-        ((_, body),) = await archive.aside(service.store.some_releases, name, Which(tick, tick), 1)
+        body = await archive.aside(service.store.release, name, tick)
         return Response(body, 200, _tag_headers(tag), "application/json")
 
     @app.get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel, responses=_ASKING, tags=["out"])

@@ -1,14 +1,11 @@
-"""One run of a stream whose raw events wait in a spool: begun and charged once, fed with records, one step a tick.
+"""One run of a stream of a curator: begun and charged once, fed with records of events, one step a tick.
 
-Streams of a curator run the tasks of `discreet watch`; a survey gathers reports. `pan_stream` has the streams without a
-spool.
+It runs the tasks of `discreet watch`. `survey_stream` has the runs of surveys, `pan_stream` those that keep no event.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import uuid
 from collections.abc import Callable, Sequence
 from copy import copy
 from statistics import NormalDist
@@ -16,14 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from discreet import multiparty
-from discreet.errors import CorruptStateError, MessageError
+from discreet.errors import ParameterError
 from discreet.events.times import seconds_of_column
-from discreet.privacy import Guarantee
-from discreet.releases.payment import begin
 from discreet.service.definitions import StreamDefinition
 from discreet.service.event_spool import Record
-from discreet.storage import open_state, seal_state
 from discreet.watch.tasks import Run, Task, counts_of, task_of
 from discreet.watch.timetable import RunSpan
 
@@ -31,12 +24,12 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
 
 CONFIDENCE = 0.95
+_USELESS = 1_000_000  # an error larger than this is of use to nobody
 _BY_CLOCK = "ticks end by the clock, also when nothing came; an event is in the tick in which it arrived"
 _BY_TIME = (
     "ticks end by the clock, also when nothing came; which day an event is in is decided by its time, and in which "
     "tick of the day it counts by when it arrived"
 )
-_SURVEY_FAMILY = 151
 
 
 def schema_of(definition: StreamDefinition) -> pa.Schema:
@@ -69,6 +62,37 @@ def number_shown(value: float, deviation: float) -> dict[str, Any]:
     low, high = math.floor(value - reach), math.ceil(value + reach)
     shown = {"value": max(round(value), 0), "lower": max(low, 0), "upper": max(high, 0)}
     return {**shown, "basis": round(value)} if value < 0 else shown
+
+
+def reach(deviation: float) -> int:
+    """How far above a count its interval goes."""
+    shown = number_shown(1e15, deviation)
+    return int(shown["upper"] - 10**15)
+
+
+def warnings_of(definition: StreamDefinition, run: int, publisher: Any) -> list[str]:
+    """What anyone who begins or reads a horizon of the stream should know: a promise of nothing, a number of no use."""
+    weak = definition.budget_of(run).weakness
+    found = [] if weak is None else [f"{weak[0].upper()}{weak[1:]}."]
+    if _useless(definition, publisher):
+        found.append(
+            "The noise is larger than any count that is likely: at this budget the numbers are of no use. Take "
+            "longer ticks, a shorter horizon, or a larger epsilon."
+        )
+    return found
+
+
+def _useless(definition: StreamDefinition, publisher: Any) -> bool:
+    if definition.kind == "survey":
+        return False  # more answers help
+    if definition.trust == "pan":
+        try:
+            return bool(publisher.accurate_from(1.0) > _USELESS)
+        except ParameterError:
+            return True
+    if definition.capacity is not None:
+        return False
+    return reach(publisher.error(publisher.horizon)) > _USELESS
 
 
 def _bound(value: float) -> int | None:
@@ -105,6 +129,26 @@ class Curated(Run):
         if definition.days is not None and span is not None:
             self._span = definition.days.begin(span.begins), span.ends
 
+    @classmethod
+    def of(
+        cls,
+        definition: StreamDefinition,
+        run: int = 1,
+        account: Account | None = None,
+        charge_id: str | None = None,
+        data: bytes | None = None,
+        span: RunSpan | None = None,
+    ) -> Curated:
+        """A run of a stream: new, or as it was saved. Without its span, one of the usual length."""
+        task = task_for(definition, definition.ticks if span is None else span.ticks)
+        if data is not None:
+            mechanism = task.restored(data, account)
+        elif definition.days is None or span is None:
+            mechanism = task.new(definition.budget_of(run), account, charge_id)
+        else:
+            mechanism = task.of_span(span, definition.days, definition.budget_of(run), account, charge_id)
+        return cls(definition, task, mechanism, span)
+
     def to_bytes(self) -> bytes:
         """NOT PRIVATE."""
         data: bytes = self.mechanism.to_bytes()
@@ -140,101 +184,3 @@ class Curated(Run):
         if self.definition.kind == "top":
             return items_shown(release, self.definition.k)
         return number_shown(release, self.mechanism.error(self.mechanism.tick))
-
-
-def protocol_of(definition: StreamDefinition, name: str, run: int) -> multiparty.Protocol:
-    """The round of a survey: what every client has to know."""
-    kind = getattr(multiparty, definition.protocol or "HadamardResponse")
-    round_id = f"{name} {definition.digest}" + ("" if run == 1 else f" {run}")
-    made: multiparty.Protocol = kind(round_id, definition.budget_of(run), list(definition.options or ()))
-    return made
-
-
-class Survey:
-    """Nobody is trusted: reports are private before they come, and what is published is computed from them."""
-
-    def __init__(
-        self,
-        definition: StreamDefinition,
-        name: str,
-        run: int,
-        account: Account | None,
-        charge_id: str | None,
-        data: bytes | None,
-    ) -> None:
-        self.definition = definition
-        self._payer: tuple[Any, Any] = account, charge_id
-        protocol: Any = protocol_of(definition, name, run)
-        if data is None:
-            self._token = uuid.uuid4().hex
-            self.aggregator: multiparty.Aggregator = protocol.aggregator(max_reports=None)
-            return
-        _, payload = open_state(data, _SURVEY_FAMILY, 1)
-        if len(payload) < 32:
-            raise CorruptStateError("the state of a survey is truncated")
-        self._token = payload[:32].decode("ascii", "replace")
-        self.aggregator = protocol.restore(payload[32:], max_reports=None)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of every report."""
-        return self.aggregator.guarantee
-
-    def begin(self) -> None:
-        """Register the survey in the ledger, unless that was done."""
-        bill = self.aggregator.protocol.bill
-        begin(*self._payer, bill, self._token.encode(), what="survey")
-
-    def to_bytes(self) -> bytes:
-        """As private as the reports, which anyone may see."""
-        return seal_state(_SURVEY_FAMILY, 1, self._token.encode() + self.aggregator.to_bytes())
-
-    def add(self, records: Sequence[Record]) -> None:
-        """Take reports. One whose number was heard before changes nothing."""
-        for record in records:
-            try:
-                self.aggregator.receive(record.data or b"")
-            except MessageError:
-                continue
-
-    def step(self, save: Callable[[dict[str, Any]], None]) -> None:
-        """Publish what the reports so far tell: counts that could be, which add up to them. Nothing random is drawn."""
-        options = list(self.definition.options or ())
-        counts = self.aggregator.estimate(options, consistent=True)
-        lower, upper = counts.bounds(CONFIDENCE)
-        rows = [
-            {"item": option, "count": round(count), "lower": math.floor(low), "upper": math.ceil(high)}
-            for option, count, low, high in zip(options, counts.values, lower, upper, strict=True)
-        ]
-        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": self.aggregator.total})
-
-    def settle(self) -> None:
-        """The ledger knows no ticks of a survey."""
-
-
-def run_for(
-    definition: StreamDefinition,
-    name: str,
-    run: int,
-    account: Account | None,
-    charge_id: str | None,
-    data: bytes | None = None,
-    span: RunSpan | None = None,
-) -> Curated | Survey:
-    """A run of a stream with a spool: new, or as it was saved. Without its span, one of the usual length."""
-    if definition.kind == "survey":
-        return Survey(definition, name, run, account, charge_id, data)
-    task = task_for(definition, definition.ticks if span is None else span.ticks)
-    if data is not None:
-        mechanism = task.restored(data, account)
-    elif definition.days is None or span is None:
-        mechanism = task.new(definition.budget_of(run), account, charge_id)
-    else:
-        mechanism = task.of_span(span, definition.days, definition.budget_of(run), account, charge_id)
-    return Curated(definition, task, mechanism, span)
-
-
-def description_of_round(definition: StreamDefinition, name: str, run: int) -> dict[str, Any]:
-    """What `discreet.js` needs."""
-    made: dict[str, Any] = json.loads(json.dumps(protocol_of(definition, name, run).to_dict()))
-    return made

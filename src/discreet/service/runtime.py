@@ -23,15 +23,16 @@ from typing import Any
 from discreet.errors import OldStateError, TakenOverError
 from discreet.privacy.ledger import Ledger
 from discreet.service.access import Shares, Tokens
-from discreet.service.definitions import Configuration
+from discreet.service.definitions import Configuration, StreamDefinition
 from discreet.service.folder import FolderLock
-from discreet.service.forecast import possible, warnings_of
+from discreet.service.forecast import possible
 from discreet.service.journal import Journal, tell
 from discreet.service.pan_stream import PanStream
 from discreet.service.problems import ProblemError, stopping
 from discreet.service.shapes import StatusModel, StreamStatusModel
 from discreet.service.store import Store
 from discreet.service.streams import Arrival, LiveStream, SpooledStream, Surroundings, disk_full
+from discreet.service.survey_stream import SurveyStream
 from discreet.watch.timetable import moment
 
 _LOOK_SECONDS = 0.1  # how far the end of a tick may be from the clock's
@@ -41,6 +42,9 @@ _AS_THEY_ARE = (
 )  # fmt: skip
 
 Done = Callable[[Arrival, Exception | None], None]
+
+_KINDS: dict[str, Callable[[str, StreamDefinition, Surroundings], LiveStream]]
+_KINDS = {"curator": SpooledStream, "pan": PanStream, "parties": SurveyStream}
 
 
 def place_of(error: BaseException) -> str:
@@ -87,10 +91,7 @@ class Lane:
                     return
                 group = list(self._queue)
                 self._queue.clear()
-            error = self._commit(self._stream, [arrival for arrival, _ in group])
-            if error is None and self._stream.accepted is not None:
-                self._stream.accepted += sum(arrival.accepted for arrival, _ in group)
-            self._tell(group, error)
+            self._tell(group, self._commit(self._stream, [arrival for arrival, _ in group]))
 
 
 class Service:
@@ -109,7 +110,7 @@ class Service:
         self.clock = clock
         self.begun = time.monotonic()
         self.published: list[Callable[[str], None]] = []  # who wants to know that a tick is out
-        self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for the disk are told
+        self.call: Callable[[Callable[[], None]], Any] = lambda run: run()  # where those who wait for either are told
         # NOT PRIVATE: for admins. With a pan stream nobody knows it: a request is somebody who was there.
         is_pan = any(definition.trust == "pan" for definition in configuration.streams.values())
         self.requests: int | None = None if is_pan else 0
@@ -127,12 +128,11 @@ class Service:
         if take_over:
             self.store.take_over(kept_in)
         self.tokens = Tokens(self.store)
-        around = Surroundings(folder, self.store, kept_in, configuration.limits, clock, self._tell)
+        around = Surroundings(folder, self.store, kept_in, configuration.limits, clock, self._tell_published)
         self.streams: dict[str, LiveStream] = {}
         try:
             for name, definition in configuration.streams.items():
-                kind = PanStream if definition.trust == "pan" else SpooledStream
-                self.streams[name] = kind(name, definition, around)
+                self.streams[name] = _KINDS[definition.trust](name, definition, around)
             for check in (LiveStream.check_account, LiveStream.open):  # all of them, before any is charged
                 for stream in self.streams.values():
                     check(stream)
@@ -143,9 +143,13 @@ class Service:
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def _tell(self, name: str) -> None:
+    def _tell_published(self, name: str) -> None:
         for listener in self.published:
-            listener(name)
+            self._tell(partial(listener, name))
+
+    def _tell(self, run: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the server is gone, and with it anyone who waited
+            self.call(run)
 
     # ---- threads ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +160,7 @@ class Service:
             tell(WARNING, "left", sentence, stream=name)
         for name, stream in self.streams.items():
             self.journal.begin(stream)
-            for said in warnings_of(name, stream.definition, stream.run):
+            for said in stream.warnings:
                 tell(WARNING, "warning", "stream {stream}: {warning}", stream=name, warning=said)
         self.start_writer()
         self._start("clock", self._end_ticks)
@@ -288,16 +292,13 @@ class Service:
         error = self._commit(stream, [arrival]) or arrival.error
         if error is not None:
             raise error
-        if stream.accepted is not None:
-            stream.accepted += arrival.accepted
 
     def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
         def tell_all() -> None:
             for arrival, done in group:
                 done(arrival, arrival.error or error)
 
-        with suppress(RuntimeError):  # the server is gone, and with it anyone who waited
-            self.call(tell_all)
+        self._tell(tell_all)
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
         if not self._has_folder():
@@ -314,6 +315,8 @@ class Service:
             sentence = "stream {stream} cannot write: {trouble}"
             tell(ERROR, "trouble", sentence, stream=stream.name, trouble=place_of(error))
             return ProblemError(500, "Internal error")
+        if stream.accepted is not None:
+            stream.accepted += sum(arrival.accepted for arrival in arrivals)
         return None
 
     def refused(self, name: str, reason: str) -> None:

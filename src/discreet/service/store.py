@@ -229,13 +229,13 @@ class Store:
             db.executemany("insert or ignore into keys values (?, ?, ?, ?, ?)", rows)
             db.execute("delete from keys where until < ?", (now,))
 
-    def releases(self, name: str, first: int, last: int) -> list[str]:
-        """Published ticks, as JSON texts, in order."""
-        sql = "select release from releases where name = ? and tick between ? and ? order by tick"
-        return [row[0] for row in self._rows(sql, name, first, last)]
+    def release(self, name: str, tick: int) -> bytes | None:
+        """What was published for a tick, as JSON; None if nothing was."""
+        found = self.some_releases(name, Which(tick, tick), 1)
+        return found[0][1] if found else None
 
     def some_releases(self, name: str, which: Which, most: int) -> list[tuple[int, bytes]]:
-        """The same, each with its tick, as UTF-8: the first ones, until they have this many bytes together."""
+        """Published ticks, each with its release as JSON: the first ones, until they have this many bytes together."""
         found: list[tuple[int, bytes]] = []
         with self._looking_up, closing(self._archive.execute(which.sql("release"), which.of(name))) as rows:
             for tick, release in rows:

@@ -16,19 +16,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, LedgerError, MessageError, ParameterError
+from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
 from discreet.service.definitions import ServiceLimits, StreamDefinition, differences, renamed
 from discreet.service.event_spool import EventSpool, Record, packed
 from discreet.service.folder import make_folder, write_file
 from discreet.service.problems import ProblemError, gone, too_busy
-from discreet.service.runs import CONFIDENCE, Survey, protocol_of, run_for
+from discreet.service.runs import CONFIDENCE, Curated, warnings_of
 from discreet.service.shapes import ReleaseModel
 from discreet.service.store import Kept, Store
 from discreet.watch.timetable import RunSpan, Timetable, moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FEED_BYTES = 8 * 2**20  # so much waits in the spool before the mechanism takes it
 _ROOM_SHARE = 0.25  # of the limit of a spool: how far it may be missed
@@ -52,7 +55,6 @@ class Arrival:
     taken: int  # as the request is told
     key: bytes | None = None
     digest: bytes | None = None
-    size: int = 0
     accepted: int = 0  # filled in when it is on disk
     error: Exception | None = None  # filled in if it is refused and others of its group are not
 
@@ -68,10 +70,6 @@ class Surroundings:
     clock: Callable[[], float]
     published: Callable[[str], None] = field(default=lambda name: None)  # called after a tick, by any thread
     accounts: dict[str, Any] = field(default_factory=dict)  # what `catalogue` looked up last
-
-    def account(self, name: str, stream: str) -> Account:
-        """The account, for this holder of the stream: the ledger refuses it when another took the stream over."""
-        return self.ledger.account(name).held_by(stream, self.store.holder)
 
 
 class LiveStream(abc.ABC):
@@ -95,6 +93,7 @@ class LiveStream(abc.ABC):
         self.queue_lag: int | None = None  # NOT PRIVATE: messages of its queue that wait to be taken
         self.trouble: str | None = None  # what keeps a tick from being published
         self.pending: dict[bytes, Any] = {}  # keys of requests on their way to the disk; for the loop of the server
+        self._warned: dict[int, list[str]] = {}  # by run: it does not change
         self._missed: dict[int, bool] = {}
         self.ticks_missed = 0
         self._room = (0, 0.0)  # the tick, and how many bytes may wait in it
@@ -191,8 +190,9 @@ class LiveStream(abc.ABC):
             self.run = kept.run
             self._go_on(kept)
             if self.tick:
-                (text,) = self.around.store.releases(self.name, self.tick, self.tick)
-                self.latest = json.loads(text)
+                release = self.around.store.release(self.name, self.tick)
+                assert release is not None
+                self.latest = json.loads(release)
         self.open_tick = max(self.tick + 1, self._last_kept_tick())
         self.seal(now)
 
@@ -237,12 +237,17 @@ class LiveStream(abc.ABC):
         """Who pays: the people that the definition names, or an account of the stream's own."""
         return self.definition.account or self.name
 
+    @property
+    def payer(self) -> Account:
+        """The account, for this holder of the stream: the ledger refuses it when another took the stream over."""
+        return self.around.ledger.account(self.account_name).held_by(self.name, self.around.store.holder)
+
     def account(self, run: int) -> Account:
         """The account that pays. One of the stream's own is granted here, for all runs so far; others by operators."""
         ledger, name = self.around.ledger, self.account_name
         if self.definition.account is None:
             ledger.grant(name, Budget(*self.definition.spent_by(run)), unit=self.definition.privacy_unit)
-        return self.around.account(name, self.name)
+        return self.payer
 
     def check_account(self) -> None:
         """Refuse, before anything is charged, a stream that its account cannot begin."""
@@ -272,7 +277,7 @@ class LiveStream(abc.ABC):
         """The account of a stream that has begun; LedgerError for a ledger that is not the one it was begun with."""
         account = None
         with suppress(LedgerError):
-            account = self.around.account(self.account_name, self.name)
+            account = self.payer
         run = self.timetable.of_tick(max(self.tick, 1)).number  # of the latest tick: what follows may not be charged
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
@@ -340,16 +345,6 @@ class LiveStream(abc.ABC):
             tick, most = self._room = self.open_tick, limit - _RANDOM.random() * _ROOM_SHARE * limit
         return most
 
-    def admit_reports(self, number: int) -> None:
-        """Refuse reports of a survey for which there is no room in memory; those on their way are counted later."""
-        if self.reports + number > self.around.limits.survey_reports:
-            raise _survey_full(self.around.limits.survey_reports)
-
-    @property
-    def reports(self) -> int:
-        """Of a survey: how many its present run has, with those that wait."""
-        return 0
-
     def check_space(self) -> None:
         """Refuse events where they would take the room that ticks need."""
         disk = os.statvfs(self.folder)
@@ -384,8 +379,21 @@ class LiveStream(abc.ABC):
     def guarantee(self) -> Guarantee:
         """Of the present run."""
 
+    @property
     @abc.abstractmethod
-    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
+    def publisher(self) -> Any:
+        """What publishes in the present run. NOT private."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What anyone who reads the present run should know."""
+        run, known = self.run, self._warned
+        if run not in known:
+            self._warned = known = {run: warnings_of(self.definition, run, self.publisher)}
+        return known[run]
+
+    @abc.abstractmethod
+    def prepared(self, columns: pa.RecordBatch | None) -> tuple[Any, int]:
         """Columns as `commit` takes them, and their size in bytes. Called by any thread."""
 
     @abc.abstractmethod
@@ -419,10 +427,6 @@ class LiveStream(abc.ABC):
         """The end of the process."""
 
 
-def _survey_full(most: int) -> ProblemError:
-    return ProblemError(507, "The survey takes no more reports", f"It has room for {most:,} of them.")
-
-
 def disk_full() -> ProblemError:
     """Nothing could be written."""
     return ProblemError(
@@ -431,7 +435,7 @@ def disk_full() -> ProblemError:
 
 
 class SpooledStream(LiveStream):
-    """A stream whose events wait on disk for their tick: the curator's, and surveys."""
+    """A stream of a curator, whose events wait on disk for their tick. Surveys are a kind of it."""
 
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
@@ -442,14 +446,16 @@ class SpooledStream(LiveStream):
         self._file = ""  # the state that counts
         self._stored = 0  # the tick that the store has, though the ledger may not
         self._waiting: Counter[int] = Counter()  # rows by tick
-        self._numbers: set[int] = set()  # of reports of a survey that wait
-        self._published = 0  # reports of the survey that do not
-        self.present: Any = None  # the run that is under way: Curated or Survey
+        self.present: Any = None  # the run that is under way
 
     @property
     def guarantee(self) -> Guarantee:
         made: Guarantee = self.present.guarantee
         return made
+
+    @property
+    def publisher(self) -> Any:
+        return self.present.mechanism
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -472,7 +478,7 @@ class SpooledStream(LiveStream):
         self.present = self._run_of(self.run, self.known_account(), data)
         self.present.begin()
         self._file, self._stored = kept.file, self.tick
-        self._count_reports()
+        self._counts_now()
         self._remove_states(kept.file)
         self._remove_spools(self.tick)
         for tick in self._spool.ticks():
@@ -483,18 +489,19 @@ class SpooledStream(LiveStream):
             self.present.settle()
             self._forget()
 
-    def _run_of(self, run: int, account: Account, data: bytes | None = None) -> Any:
+    def _run_of(self, run: int, account: Account | None, data: bytes | None = None) -> Any:
         """A run of the stream: new, or as it was saved."""
-        charge_id, span = self.charge_id(run), self.timetable.run(run)
-        return run_for(self.definition, self.name, run, account, charge_id, data, span)
+        charge_id = None if account is None else self.charge_id(run)
+        return Curated.of(self.definition, run, account, charge_id, data, self.timetable.run(run))
+
+    def _counts_now(self) -> None:
+        """`present` is what counts from now on: as it was left, after a tick, or of a new run."""
 
     def _note(self, record: Record, tick: int) -> None:
         """What is known of a record that waits."""
         self._waiting[tick] += record.rows
         if record.key is not None and record.digest is not None:
             self.keys[record.key] = (record.digest, record.taken, tick)
-        if isinstance(self.present, Survey):
-            self._numbers.update(self._numbers_of(record.data or b""))
 
     def _save(self, run: int, tick: int) -> str:
         """The state into a file of its own; the store says which file counts."""
@@ -518,8 +525,8 @@ class SpooledStream(LiveStream):
 
     # ---- what comes -------------------------------------------------------------------------------------------------
 
-    def prepared(self, rows: int, columns: Any) -> tuple[Any, int]:
-        data = columns if isinstance(columns, bytes) or columns is None else columns.serialize().to_pybytes()
+    def prepared(self, columns: pa.RecordBatch | None) -> tuple[bytes | None, int]:
+        data = None if columns is None else columns.serialize().to_pybytes()
         return data, 64 + len(data or b"")
 
     def commit(self, arrivals: Sequence[Arrival]) -> None:
@@ -534,49 +541,18 @@ class SpooledStream(LiveStream):
                 self._spool.append(tick, [packed(record) for _, record in taken])
             except OSError:
                 for _, record in taken:
-                    if isinstance(self.present, Survey):
-                        self._numbers.difference_update(self._numbers_of(record.data or b""))
+                    self._not_kept(record)
                 raise
             for arrival, record in taken:
                 arrival.accepted = record.taken
                 self._note(record, tick)
 
     def _record(self, arrival: Arrival) -> Record | None:
-        """None for reports that were all heard, and for those that there is no room for."""
-        if not isinstance(self.present, Survey):
-            return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
-        aggregator, most = self.present.aggregator, self.around.limits.survey_reports
-        # Counted here, where they are added one after the other: requests that come at once were all admitted.
-        heard = self._numbers
-        try:
-            data, numbers = self._unheard(arrival.data, lambda number: number in heard or aggregator.has(number))
-        except MessageError as error:  # its horizon has ended on the way
-            arrival.error = ProblemError(422, "The report cannot be taken", reason_code=error.reason)
-            return None
-        if data is None:
-            return None
-        if self.reports + len(numbers) > most:
-            arrival.error = _survey_full(most)
-            return None
-        self._numbers.update(numbers)
-        return Record(len(numbers), data, arrival.key, arrival.digest, len(numbers))
+        """What is kept of a request; None if there is nothing new in it, or it is refused (`arrival.error`)."""
+        return Record(arrival.rows, arrival.data, arrival.key, arrival.digest, arrival.taken)
 
-    def _unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
-        """What is new of a message for this horizon or, where its first tick waits to be published, for the next."""
-        found: tuple[bytes | None, list[int]]
-        try:
-            found = self.present.aggregator.protocol.unheard(message, heard)
-        except MessageError:
-            if self.run == self.runs:
-                raise
-            following: Any = protocol_of(self.definition, self.name, self.run + 1)
-            found = following.unheard(message, heard)
-        return found
-
-    def _numbers_of(self, message: bytes) -> list[int]:
-        with suppress(MessageError):
-            return self._unheard(message, lambda number: False)[1]
-        return []
+    def _not_kept(self, record: Record) -> None:
+        """A record could not be written."""
 
     # ---- ticks ------------------------------------------------------------------------------------------------------
 
@@ -660,7 +636,7 @@ class SpooledStream(LiveStream):
             raise
         self._fed, self._fed_keys = Counter(), set()
         self._waiting.pop(tick, None)
-        self._count_reports()
+        self._counts_now()
         self._is_out(release)
         self._remove_spools(tick)
         if tick == self.last_tick:
@@ -670,7 +646,7 @@ class SpooledStream(LiveStream):
 
     def _forget(self) -> None:
         """The last tick is out: who was counted is not needed any more, in memory or on disk."""
-        self.present = run_for(self.definition, self.name, self.run, None, None)
+        self.present = self._run_of(self.run, None)
         self._remove_states("")
 
     def _follow(self) -> None:
@@ -681,18 +657,8 @@ class SpooledStream(LiveStream):
         self.around.store.next_run(self.name, self.timetable.run(run), file)
         self.run = run
         self._remove_states(file)
-        self._count_reports()
+        self._counts_now()
         self.present.begin()
-
-    def _count_reports(self) -> None:
-        if isinstance(self.present, Survey):
-            with self.lock:  # the writer adds to them
-                self._published = self.present.aggregator.parties
-                self._numbers = {number for number in self._numbers if not self.present.aggregator.has(number)}
-
-    @property
-    def reports(self) -> int:
-        return self._published + len(self._numbers)
 
     @property
     def spool_bytes(self) -> int:

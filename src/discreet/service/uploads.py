@@ -76,10 +76,10 @@ class Uploads:
             rows = await self.read(caller, stream, form, body, skip)
             del body
             self.access.events(caller, rows.taken)
-            data, size = await self.aside(caller, large, stream.prepared, rows.counted, rows.columns)
+            data, size = await self.aside(caller, large, stream.prepared, rows.columns)
             rows.columns = None
             held.become(size)
-            taken = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest, size))
+            taken = await self.take(stream, Arrival(rows.counted, data, rows.taken, key, digest))
         return accepted(AcceptedModel(accepted=taken, **({"skipped": rows.skipped} if skip else {})))
 
     def hold(self, caller: Caller, stream: str) -> Holding:

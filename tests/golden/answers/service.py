@@ -16,7 +16,8 @@ from discreet.service.definitions import ServiceLimits, StreamDefinition, config
 from discreet.service.event_spool import EventSpool, Record, packed
 from discreet.service.forecast import forecast
 from discreet.service.problems import ProblemError
-from discreet.service.runs import description_of_round, fields_of, items_shown, number_shown, schema_of
+from discreet.service.runs import fields_of, items_shown, number_shown, schema_of
+from discreet.service.survey_stream import protocol_of
 
 TOPS = {
     "rows": TOP,
@@ -138,7 +139,9 @@ def defined(table):
             "fields": tried(fields_of, made),
             "schema": str(tried(schema_of, made)),
             "starts": [made.timetable([START]).starts(tick) for tick in (1, 2)] if made.days is None else None,
-            "round": told(tried(description_of_round, made, "it", 1)) if made.kind == "survey" else None,
+            "round": told(json.loads(json.dumps(protocol_of(made, "it", 1).to_dict())))
+            if made.kind == "survey"
+            else None,
         }
 
     return ask
