@@ -105,4 +105,4 @@ def test_a_path_in_the_file_begins_where_the_file_is(tmp_path: Path) -> None:
         '[service]\nledger = "budgets.sqlite"\n[streams.visits]\nkind = "count"\ntick = "1m"\nhorizon = 10\n'
         'epsilon = 1.0\ndelta = 1e-6\naccount = "rows"\n'
     )
-    assert load(tmp_path / "streams.toml").ledger == tmp_path / "budgets.sqlite"
+    assert load(tmp_path / "streams.toml").ledger == str(tmp_path / "budgets.sqlite")

@@ -1074,4 +1074,4 @@ def test_the_page_is_the_same_for_every_name(running: Running) -> None:
 
 def test_the_start_is_a_whole_tick(running: Running) -> None:
     assert isinstance(running.client, TestClient)
-    assert running.service.streams["visits"].begins == START
+    assert running.service.streams["visits"].timetable.run(1).begins == START

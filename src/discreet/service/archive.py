@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -33,16 +33,6 @@ _LISTED = ("item", "count", "lower", "upper")
 _NUMBER = ("value", "lower", "upper")
 
 
-class Form(Protocol):
-    """A format that is written piece by piece."""
-
-    def some(self, releases: list[bytes]) -> bytes:
-        """The next releases; the first piece begins the whole."""
-
-    def end(self) -> bytes:
-        """What comes after the last."""
-
-
 class Archive:
     """Reads the store for the server."""
 
@@ -55,7 +45,7 @@ class Archive:
         """Do it in a thread."""
         return await anyio.to_thread.run_sync(run, *values, limiter=self._limiter)
 
-    async def written(self, name: str, which: Which, form: Form) -> AsyncIterator[bytes]:
+    async def written(self, name: str, which: Which, form: Json | Csv | Arrow) -> AsyncIterator[bytes]:
         """These releases in a format, piece by piece: the next is read when the one before was sent."""
         last = which.last
 
@@ -145,7 +135,7 @@ class Live:
             self._clients -= 1
 
 
-# ---- forms ----------------------------------------------------------------------------------------------------------
+# ---- forms, written piece by piece: `some` releases at a time, and what comes after the last at the `end` ----------
 
 
 class Json:

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from logging import WARNING
 from pathlib import Path
 from typing import Any, Literal
@@ -237,7 +236,7 @@ class StreamDefinition(BaseModel):
 
     def _fits_top(self) -> None:
         chooses = self.live is not None and self.live.chooses  # then any number of items of a set count
-        if (self.user is None and (chooses or not self.sets)) != (self.max_items is None):
+        if self.max_items is None and (self.user is not None or (self.sets and not chooses)):
             raise ValueError("max_items needs user or sets: it limits the items of one person, or of one event")
         if self.sets and (self.sites or self.column in self.where):
             raise ValueError("sets are lists in their own field; they cannot be combined with sites or used in where")
@@ -430,23 +429,14 @@ class ServiceLimits(BaseModel):
         return self
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """All of a file."""
-
-    streams: dict[str, StreamDefinition]
-    cors: tuple[str, ...] = ()
-    limits: ServiceLimits = field(default_factory=ServiceLimits)
-    title: str = "Live numbers"
-    ledger: Path | str | None = None  # without, one in the folder of the service
-
-
 class _Service(BaseModel):
+    """The table [service]."""
+
     model_config = _STRICT
 
     title: str = Field(default="Live numbers", max_length=200)
     cors: tuple[str, ...] = ()
-    ledger: str | None = Field(default=None, min_length=1)
+    ledger: str | None = Field(default=None, min_length=1)  # without, one in the folder of the service
     limits: ServiceLimits = Field(default_factory=ServiceLimits)
 
     @field_validator("cors")
@@ -456,6 +446,12 @@ class _Service(BaseModel):
             if not _ORIGIN.fullmatch(origin):
                 raise ValueError('cors must list origins, such as "https://www.example.org"')
         return value
+
+
+class Configuration(_Service):
+    """All of a file."""
+
+    streams: dict[str, StreamDefinition]
 
 
 def load(path: Path) -> Configuration:
@@ -495,10 +491,10 @@ def configuration(data: dict[str, Any], folder: Path = Path()) -> Configuration:
                 f"streams.{name}: another stream names the account {name!r}, which is this one's default; give it "
                 f'account = "{name}", too, or another name'
             )
-    ledger: Path | str | None = service.ledger
-    if ledger is not None and "://" not in str(ledger):
-        ledger = folder / ledger
-    return Configuration(streams, service.cors, service.limits, service.title, ledger)
+    told = dict(service)
+    if service.ledger is not None and "://" not in service.ledger:
+        told["ledger"] = str(folder / service.ledger)
+    return Configuration(streams=streams, **told)
 
 
 def _checked(where: str, model: Any, table: object) -> Any:

@@ -190,11 +190,12 @@ class Store:
         }  # fmt: skip
 
     def begin(
-        self, name: str, definition: dict[str, Any], digest: str, begins: float, file: str, span: RunSpan
+        self, name: str, definition: dict[str, Any], digest: str, grants: list[dict[str, Any]], file: str, span: RunSpan
     ) -> None:
         """A new stream, before its first tick."""
+        row = (name, json.dumps(definition), digest, span.begins, json.dumps(grants))
         with self.writing() as db:
-            db.execute("insert into streams values (?, ?, ?, ?, '[]')", (name, json.dumps(definition), digest, begins))
+            db.execute("insert into streams values (?, ?, ?, ?, ?)", row)
             db.execute("insert into states values (?, 1, 0, ?)", (name, file))
             _keep_run(db, name, span)
 

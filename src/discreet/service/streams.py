@@ -102,11 +102,6 @@ class LiveStream(abc.ABC):
     # ---- when -------------------------------------------------------------------------------------------------------
 
     @property
-    def begins(self) -> float:
-        """When its first tick began."""
-        return self.timetable.run(1).begins
-
-    @property
     def runs(self) -> float:
         """How many runs are to come, those before included: horizons that were announced, or days for ever."""
         return 1 + len(self.definition.following) if self.definition.per is None else math.inf
@@ -219,8 +214,7 @@ class LiveStream(abc.ABC):
     def _register(self, file: str) -> None:
         """The store has the new stream, with its definition and the file of its first state."""
         definition, store = self.definition, self.around.store
-        store.begin(self.name, definition.fixed(), definition.digest, self.begins, file, self.span)
-        store.describe(self.name, definition.fixed(), definition.announced())
+        store.begin(self.name, definition.fixed(), definition.digest, definition.announced(), file, self.span)
 
     def charge_id(self, run: int) -> str:
         """Under which the ledger has a run: it holds the definition's digest."""
