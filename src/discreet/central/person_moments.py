@@ -16,7 +16,7 @@ from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Estimate, User
 from discreet.privacy.budget import as_budget
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import probability, whole_or_none
 from discreet.summaries.moments import ValueMoment
 from discreet.summaries.people import ValueRange
 
@@ -87,8 +87,7 @@ class PersonMoments(PersonVectors):
             raise ParameterError(f"{self.name} protects dc.User(); got {self.unit!r}")
         if self.moment.kind == "signed" and self.moment.low < 0:
             raise ParameterError('negative values of people are summed separately; use "split"')
-        if self.listed is not None:
-            whole_number("listed", self.listed, 1, 2**20)
+        whole_or_none("listed", self.listed, 1, 2**20)
         if self.budget.rho is None and self.budget.delta == 0.0:
             raise WordError(
                 "hiding people here needs {delta} > 0 (such as 1e-6) or {rho}, because the noise is Gaussian. With "

@@ -19,7 +19,7 @@ from discreet.events.values import item_order, published_type
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit, User
 from discreet.privacy.calibration.gaussian import log_ndtr, ndtr, ndtri
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import whole_number, whole_or_none
 from discreet.releases.error_model import ErrorModel, Noise, Scaling
 from discreet.releases.release import Release
 from discreet.summaries.people import LENGTH, MOST_ROWS, MOST_STEPS, Counts, People, ValueRange, each_once
@@ -140,8 +140,7 @@ class PersonVectors(Mechanism):
             raise ParameterError("a question sums values or counts rows, not both")
         _ = self.spends
         whole_number("k", self.k, 1, 2**30)
-        if self.groups is not None:
-            whole_number("groups", self.groups, 1, 2**20)
+        whole_or_none("groups", self.groups, 1, 2**20)
         if not isinstance(self.unit, User):
             raise ParameterError(f"{self.name} protects dc.User(); got {type(self.unit).__name__}")
 

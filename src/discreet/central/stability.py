@@ -14,7 +14,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.privacy.calibration.tails import log_any_shown, log_tail, smallest_shift
-from discreet.privacy.checks import positive_number, probability, whole_number
+from discreet.privacy.checks import positive_number, probability, whole_number, whole_or_none
 from discreet.privacy.rounding import SAFETY
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel, Noise
 from discreet.summaries import ExactCounts, Summary
@@ -55,8 +55,7 @@ class Stability(Approximate):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_distinct is not None:
-            whole_number("max_distinct", self.max_distinct)
+        whole_or_none("max_distinct", self.max_distinct)
         if self.noise not in ("laplace", "gaussian"):
             raise ParameterError(f"noise must be 'laplace' or 'gaussian', not {self.noise!r}")
         if self.noise == "gaussian" and not self.distinct and self.most_events > 1:

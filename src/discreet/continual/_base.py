@@ -24,7 +24,7 @@ from discreet.noise import RandomSource, system_source
 from discreet.noise.source import Integers
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
 from discreet.privacy.budget import as_budget
-from discreet.privacy.checks import numbered, whole_number
+from discreet.privacy.checks import numbered, whole_number, whole_or_none
 from discreet.privacy.spans import Calendar
 from discreet.privacy.steps import Steps
 from discreet.releases.over_time import Increase, OverTime, Term
@@ -158,7 +158,7 @@ class Continual(abc.ABC):
         self.remember = whole_number("remember", remember, 0, MOST_REMEMBERED)
         self._past: dict[int, Any] = {}  # what was published at ticks before, by tick
         self._run_number = 1
-        self.horizon = None if horizon is None else whole_number("horizon", horizon, 1, MAX_HORIZON)
+        self.horizon = whole_or_none("horizon", horizon, 1, MAX_HORIZON)
         self.budget = as_budget(budget)
         self.tick = 0
         self._ledger = ledger

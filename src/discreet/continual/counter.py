@@ -19,7 +19,7 @@ from discreet.noise import RandomSource
 from discreet.noise.source import Integers
 from discreet.privacy import Budget
 from discreet.privacy.calibration.tick_noise import TickNoise
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import probability, whole_number, whole_or_none
 from discreet.privacy.estimate import Estimate
 from discreet.releases.over_time import Increase, reach_of_increase
 
@@ -77,13 +77,12 @@ class Counter(Continual):
         source: RandomSource | None = None,
     ) -> None:
         super().__init__(horizon, budget, ledger, charge_id, source, remember)
-        self.size = None if size is None else whole_number("size", size, 1, MAX_SIZE)
+        self.size = whole_or_none("size", size, 1, MAX_SIZE)
         self.max_items_per_event = whole_number("max_items_per_event", max_items_per_event, 1, self.size or 1)
         self._rho = self.budget.as_zcdp("a continual counter")
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-        if base is not None:
-            whole_number("base", base, 2, max(2, self.horizon or MAX_SIZE))
+        whole_or_none("base", base, 2, max(2, self.horizon or MAX_SIZE))
         self._asked: dict[str, Any] = {"method": method, "base": base}
         self._total = np.zeros(self.size or 1, np.int64)
         self._last: Integers | None = None

@@ -28,7 +28,7 @@ from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.calibration.tails import chan_threshold
 from discreet.privacy.calibration.tick_noise import TickNoise
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import whole_number, whole_or_none
 from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
 from discreet.releases.release import Release
 from discreet.summaries import ExactCounts, MisraGries
@@ -242,13 +242,13 @@ class HeavyHitters(ListedOverTime):
     ) -> None:
         super().__init__(horizon, budget, ledger, charge_id, source, remember)
         self._promise = self.budget.approximate("a release of heavy hitters")
-        self.window = None if window is None else whole_number("window", window, 1, self.horizon or MAX_HORIZON)
+        self.window = whole_or_none("window", window, 1, self.horizon or MAX_HORIZON)
         if mechanism is None:
             mechanism = "discover" if window is None and self._promise[0] <= _MOST_EPSILON else "offset"
         if mechanism not in MECHANISMS:
             raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
         self.mechanism = mechanism
-        self._asked = (None if base is None else whole_number("base", base, 2), every)
+        self._asked = whole_or_none("base", base, 2), every
         self._in_epochs = self.horizon is None and self.window is None
         # Not in an epoch, which follows others, and not where looks are given: they might cost another level of nodes.
         self._looks_early = mechanism == "discover" and every is None and not self._in_epochs

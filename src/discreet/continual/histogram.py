@@ -42,7 +42,7 @@ from discreet.noise.source import Integers
 from discreet.privacy import Budget, Event, Unit, User
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.tick_noise import TickNoise
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import whole_number, whole_or_none
 from discreet.releases.error_model import MOST_ITEMS, ErrorModel
 from discreet.releases.release import Release
 from discreet.summaries.counters import ValuesSeen
@@ -164,10 +164,8 @@ class Histogram(ListedOverTime):
             raise ParameterError("universe and domain are two names of one argument; give universe alone")
         listed = domain if universe is None else universe  # `domain`: its name before 0.2
         self._domain = None if listed is None else _checked_domain(listed)
-        self.max_items_per_event = (
-            None if max_items_per_event is None else whole_number("max_items_per_event", max_items_per_event)
-        )
-        self.k = None if k is None else whole_number("k", k)
+        self.max_items_per_event = whole_or_none("max_items_per_event", max_items_per_event)
+        self.k = whole_or_none("k", k)
         self.unit = Event() if unit is None else unit
         self.window: int | None = None
         self.max_visits: int | None = None
@@ -210,10 +208,10 @@ class Histogram(ListedOverTime):
             once = ", each once in all ticks together" if self.window is None else ""
             said = f"people with more items are hidden, too: {first}{once}"
             self.assumptions = (said, *assumed_of_visits(self.max_visits))
-        self.base = None if base is None else whole_number("base", base, 2, max(2, self.horizon or MAX_HORIZON))
+        self.base = whole_or_none("base", base, 2, max(2, self.horizon or MAX_HORIZON))
         if self.base is None and self.horizon is not None:
             self.base = optimal_base(self.horizon)  # else the best of every epoch
-        self.limit = None if limit is None else whole_number("limit", limit, self.k or 1)
+        self.limit = whole_or_none("limit", limit, self.k or 1)
         self.keep_discovered = bool(keep_discovered)
         self.switches = whole_number("switches", switches, 0, horizon)
         self.margin = -1 if margin is None else whole_number("margin", margin, 0, 2**53)

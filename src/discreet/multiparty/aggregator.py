@@ -21,7 +21,7 @@ from discreet.events.universe import Words
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.wire import MAX_NUMBER, Heard, Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.privacy import Guarantee
-from discreet.privacy.checks import numbered, probability, whole_number
+from discreet.privacy.checks import numbered, probability, whole_number, whole_or_none
 from discreet.releases.simplex import on_simplex, within_simplex
 from discreet.storage import open_state, seal_state
 
@@ -138,8 +138,7 @@ class Limits:
     def check(self, protocol: Protocol) -> None:
         """Refuse what is no limit, or not one for this protocol."""
         for name in ("max_items", "max_reports"):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), 1, MAX_NUMBER)
+            whole_or_none(name, getattr(self, name), 1, MAX_NUMBER)
         whole_number("minimum_reports", self.minimum_reports, 0, MAX_NUMBER)
         if protocol.local and self.max_items is not None:
             raise ParameterError(

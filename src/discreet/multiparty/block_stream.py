@@ -32,7 +32,7 @@ from discreet.multiparty.wire import MAX_CELLS, MAX_NUMBER, Message, pack_parts,
 from discreet.noise import RandomSource
 from discreet.noise.response import keep_probability
 from discreet.privacy import Guarantee
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import probability, whole_number, whole_or_none
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Account
@@ -301,8 +301,7 @@ class BlockStream(Protocol, ABC):
                 "give horizon (counts since the beginning) or window (counts of the last steps), not both"
             )
         for name in ("horizon", "window"):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), b, MAX_TIME)
+            whole_or_none(name, getattr(self, name), b, MAX_TIME)
         none = self.sample_share == 0 and not isinstance(self.sample_share, bool)  # 0 and 0.0 are one stream
         object.__setattr__(self, "sample_share", 0.0 if none else probability("sample_share", self.sample_share))
         self._check_blocks()

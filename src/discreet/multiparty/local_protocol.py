@@ -38,7 +38,7 @@ from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.wire import MAX_CELLS, Heard, Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, shuffled
-from discreet.privacy.checks import whole_number
+from discreet.privacy.checks import whole_or_none
 from discreet.privacy.rounding import figure_up
 
 USUAL_DELTA = 1e-8
@@ -100,8 +100,7 @@ class LocalProtocol(Protocol):
     items_at_once: ClassVar[int] = 2**10
 
     def __post_init__(self) -> None:
-        if self.shuffled is not None:
-            whole_number("shuffled", self.shuffled, 2, 2**53)
+        whole_or_none("shuffled", self.shuffled, 2, 2**53)
         super().__post_init__()
 
     def _described(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from discreet.pan.responses import Response, gap_of
 from discreet.pan.settings import Options, Settings
 from discreet.pan.window import Window
 from discreet.privacy import Budget
-from discreet.privacy.checks import positive_number, whole_number
+from discreet.privacy.checks import positive_number, whole_number, whole_or_none
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -88,7 +88,7 @@ class HeavyFraction(Sampled):
     def _choose(self, k: object, rho: object, method: object, max_count: object, planned: int = 0) -> None:
         if method not in (None, "two_tables", "counters", "ladder"):
             raise ParameterError(f"method must be 'two_tables', 'counters' or 'ladder', not {method!r}")
-        self._k = None if k is None else whole_number("k", k, 1, MAX_T)
+        self._k = whole_or_none("k", k, 1, MAX_T)
         self._rho = positive_number("rho", rho)
         if method is None:  # two tables where they are narrower: after announced intrusions, or where they are one
             one_k = max_count is None and self._k is not None
@@ -103,9 +103,7 @@ class HeavyFraction(Sampled):
             raise ParameterError(
                 "max_count (the most an element occurs) works with method='counters' or 'ladder', and 'ladder' needs it"
             )
-        self._max_count = None
-        if max_count is not None:
-            self._max_count = whole_number("max_count", max_count, max(2, self._k or 1), 2**32)
+        self._max_count = whole_or_none("max_count", max_count, max(2, self._k or 1), 2**32)
         if method == "ladder" and (self._rho > 1 or self._rho < 1 / 64):
             raise ParameterError(f"rho must be from 1/64 to 1 for method='ladder', not {rho!r}")
         self._most = self._max_count or self._high

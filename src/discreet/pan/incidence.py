@@ -19,7 +19,7 @@ from discreet.pan.intervals import count_bound, linear_bound, mean_interval
 from discreet.pan.responses import ONE, response_weights, square_law, square_threshold
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
-from discreet.privacy.checks import probability, whole_number
+from discreet.privacy.checks import probability, whole_number, whole_or_none
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -79,12 +79,11 @@ class Incidence(SampledCounters):
         return self._sizes_for(universe)
 
     def _choose(self, t: object, method: object, max_count: object, primes: object, collision: object) -> None:
-        self._t = None if t is None else whole_number("t", t, 0, _MOST)
+        self._t = whole_or_none("t", t, 0, _MOST)
         if method not in ("squares", "primes"):
             raise ParameterError(f"method must be 'squares' or 'primes', not {method!r}")
         self._method = str(method)
-        least = max(self._t or 0, 2)
-        self._max_count = None if max_count is None else whole_number("max_count", max_count, least, _MOST)
+        self._max_count = whole_or_none("max_count", max_count, max(self._t or 0, 2), _MOST)
         if method == "primes" and max_count is None:
             raise ParameterError("method='primes' needs max_count: the most an element occurs")
         self._primes = whole_number("primes", primes, 1, 64)

@@ -28,6 +28,11 @@ def whole_number(name: str, value: object, low: int = 1, high: int | None = None
     return number
 
 
+def whole_or_none(name: str, value: object, low: int = 1, high: int | None = None) -> int | None:
+    """The same where nothing may be given."""
+    return None if value is None else whole_number(name, value, low, high)
+
+
 def positive_number(name: str, value: object) -> float:
     """A finite number greater than 0."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
