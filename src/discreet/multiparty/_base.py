@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -44,11 +44,13 @@ its parties may honestly have."""
 
 @dataclass(frozen=True)
 class Protocol:
-    """The public parameters of one round, the same for every party and the aggregator. Holds no data and no secret.
+    """The public parameters of a round or a stream, the same for every party and the aggregator.
+
+    Holds no data and no secret. What parties and aggregators do with them: `Round`, and `BlockStream`.
 
     Args:
-        round_id: The name of the round. All public randomness is derived from it; a round's items must not depend on
-            it.
+        round_id: The name of the round, or of the stream. All public randomness is derived from it; a round's items
+            must not depend on it.
         budget: Pure epsilon: what a party's message may tell about one of its items.
         universe: A size n (the integers 0 to n - 1), a range, a list of different items, or "integers", "strings" or
             "bytes" for any item of that kind.
@@ -67,7 +69,13 @@ class Protocol:
     needs_bounded: ClassVar[bool] = False
     names_items: ClassVar[bool] = False  # messages name items, so that the heavy ones are found without levels
     items_at_once: ClassVar[int] = 2**14  # that are estimated between two chances to interrupt
-    _listener: ClassVar[type[Any]] = Aggregator  # the class of its aggregators
+    _listener: ClassVar[type[Any]]  # the class of its aggregators
+
+    if TYPE_CHECKING:
+        party: ClassVar[Callable[..., Any]]
+        aggregator: ClassVar[Callable[..., Any]]
+        restore: ClassVar[Callable[..., Any]]
+        open: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         text = item_of(self.round_id) if isinstance(self.round_id, str) else None
@@ -161,6 +169,34 @@ class Protocol:
         """What all that a party sends costs, for its ledger."""
         return Bill(self.budget, self.name, self.guarantee.unit)
 
+    # ---- for the protocols -----------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Checks the protocol's own parameters."""
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def _exact_epsilon(self) -> Fraction:
+        return Fraction(self.epsilon)
+
+    @property
+    def _identity(self) -> bytes:
+        return bytes([self.family]) + self.round_digest + self.digest
+
+    def _pack(self, message: Message) -> bytes:
+        return pack(self.family, self.round_digest, self.digest, message)
+
+    def _unpack(self, data: bytes) -> Message:
+        return unpack(self.family, self.round_digest, self.digest, data)
+
+
+class Round(Protocol):
+    """A round: parties that speak once, and an aggregator that estimates from what they say."""
+
+    _listener: ClassVar[type[Any]] = Aggregator
+
     # ---- the two sides ---------------------------------------------------------------------------------------------
 
     @property
@@ -169,7 +205,7 @@ class Protocol:
         return False
 
     @property
-    def _oracle(self) -> Protocol:
+    def _oracle(self) -> Round:
         """What estimates frequencies: the protocol itself, or that of every level."""
         return self
 
@@ -212,12 +248,6 @@ class Protocol:
 
     # ---- for the protocols -----------------------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        """Checks the protocol's own parameters."""
-
-    def _assumptions(self) -> tuple[str, ...]:
-        return ()
-
     def _check_items(self, items: int, own: bool = False) -> None:
         """`ParameterError` for a number of items that a party must not have; a relay's message may speak of more than
         its `own`."""
@@ -232,11 +262,11 @@ class Protocol:
         return [(message.number, 1)]
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        raise ParameterError("use one of the protocols, not the bare Protocol")
+        raise ParameterError("use one of the protocols, not the bare Round")
 
     def _decode(self, message: Message) -> Any:
         """What a message says, checked; `MessageError` or `DataError` if it cannot be."""
-        raise ParameterError("use one of the protocols, not the bare Protocol")
+        raise ParameterError("use one of the protocols, not the bare Round")
 
     def _rewrite(self, heard: Heard) -> list[Message]:
         """Messages that say the same as all that were heard."""
@@ -252,7 +282,7 @@ class Protocol:
 
     def _each(self, heard: Heard, words: Words) -> Iterator[tuple[Numbers, Numbers]]:
         """Values and variances of every message by itself, where the estimate is their sum."""
-        raise ParameterError("use one of the protocols, not the bare Protocol")
+        raise ParameterError("use one of the protocols, not the bare Round")
 
     def _influence(self, heard: Heard, words: Words, count: int) -> tuple[Numbers, Numbers]:
         """What at most `count` of the parties heard add to each estimate, and what they take away from it."""
@@ -305,20 +335,6 @@ class Protocol:
             first[part], second[part] = told
         return first, second
 
-    @property
-    def _exact_epsilon(self) -> Fraction:
-        return Fraction(self.epsilon)
-
-    @property
-    def _identity(self) -> bytes:
-        return bytes([self.family]) + self.round_digest + self.digest
-
-    def _pack(self, message: Message) -> bytes:
-        return pack(self.family, self.round_digest, self.digest, message)
-
-    def _unpack(self, data: bytes) -> Message:
-        return unpack(self.family, self.round_digest, self.digest, data)
-
 
 class Party:
     """One party of a round. It speaks once: a second message would spend the budget again.
@@ -327,7 +343,7 @@ class Party:
         payment: How the latest message was paid: "charged", "charged before" or "replayed"; None without a ledger.
     """
 
-    def __init__(self, protocol: Protocol, number: int | None, source: RandomSource | None) -> None:
+    def __init__(self, protocol: Round, number: int | None, source: RandomSource | None) -> None:
         check_payer(None, None, source)
         self.protocol = protocol
         self._named = number is not None

@@ -28,7 +28,7 @@ from discreet.storage import open_state, seal_state
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from discreet.multiparty._base import Protocol
+    from discreet.multiparty._base import Protocol, Round
 
 _NEWEST_STATE = 3
 MOST_LISTED = 2**20
@@ -135,7 +135,7 @@ class Limits:
     max_reports: int | None = 1
     minimum_reports: int = 0
 
-    def check(self, protocol: Protocol) -> None:
+    def check(self, protocol: Round) -> None:
         """Refuse what is no limit, or not one for this protocol."""
         for name in ("max_items", "max_reports"):
             whole_or_none(name, getattr(self, name), 1, MAX_NUMBER)
@@ -188,7 +188,8 @@ class Receiver(ABC):
 
     def _open(self, message: bytes) -> tuple[Message, Any]:
         """A message and what it says, checked by itself; `MessageError` if no honest party sends it."""
-        return self.protocol.open(message)
+        opened: tuple[Message, Any] = self.protocol.open(message)
+        return opened
 
     @abstractmethod
     def _take(self, message: Message, said: Any, data: bytes) -> bool:
@@ -260,9 +261,10 @@ class Aggregator(Receiver):
         limits: What one message may do, and when something is shown.
     """
 
+    protocol: Round
     _state_family = 200
 
-    def __init__(self, protocol: Protocol, limits: Limits) -> None:
+    def __init__(self, protocol: Round, limits: Limits) -> None:
         limits.check(protocol)
         super().__init__(protocol)
         self.limits = limits

@@ -472,7 +472,7 @@ class BlockStream(Protocol, ABC):
 
     # ---- the two sides -------------------------------------------------------------------------------------------
 
-    def party(  # type: ignore[override]
+    def party(
         self, number: int, *, start: int = 0, ledger: Account | None = None, source: RandomSource | None = None
     ) -> StreamParty:
         """A party that begins after step `start`; its number is public and no other party has it.
@@ -485,12 +485,12 @@ class BlockStream(Protocol, ABC):
         """A party that goes on from its state. With a ledger, a state older than its last message is refused."""
         return StreamParty._restored(self, data, ledger)
 
-    def aggregator(self, expected: Iterable[int] = ()) -> StreamAggregator:  # type: ignore[override]
+    def aggregator(self, expected: Iterable[int] = ()) -> StreamAggregator:
         """An aggregator; `expected` parties are listed as absent until they are heard."""
         made: StreamAggregator = self._listener(self, expected)
         return made
 
-    def restore(self, data: bytes) -> StreamAggregator:  # type: ignore[override]
+    def restore(self, data: bytes) -> StreamAggregator:
         """An aggregator that goes on from its state."""
         restored: StreamAggregator = self._listener._restored(self, data)
         return restored

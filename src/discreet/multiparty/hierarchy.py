@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Protocol, known, known_protocol
+from discreet.multiparty._base import Round, known, known_protocol
 from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
 from discreet.multiparty.levels import (
@@ -44,7 +44,7 @@ class LevelAggregator(Aggregator, HasParts):
 
     protocol: LevelProtocol
 
-    def __init__(self, protocol: Protocol, limits: Limits) -> None:
+    def __init__(self, protocol: Round, limits: Limits) -> None:
         super().__init__(protocol, limits)
         self._ready: dict[int, tuple[int, Heard]] = {}
 
@@ -158,7 +158,7 @@ FIRST_COMPOSED = 32
 
 
 @dataclass(frozen=True)
-class LevelProtocol(Protocol):
+class LevelProtocol(Round):
     """A protocol of its own at every level of a decomposition of the universe: what is sent, and what it spends."""
 
     protocol: str = "IndependentSketches"
@@ -189,13 +189,13 @@ class LevelProtocol(Protocol):
         return self._oracle.local
 
     @property
-    def _oracle(self) -> Protocol:
+    def _oracle(self) -> Round:
         return self.by_level[0]
 
     @cached_property
-    def by_level(self) -> tuple[Protocol, ...]:
+    def by_level(self) -> tuple[Round, ...]:
         """The protocol of each level, from the coarsest down."""
-        kind = known_protocol(self.protocol)
+        kind = cast("type[Round]", known_protocol(self.protocol))  # which `_check` sees to
         budget = self.budget if issubclass(kind, LocalProtocol) else _share(self.budget, len(self.levels))
         try:
             return tuple(

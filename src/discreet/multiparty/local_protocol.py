@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import Party, Protocol
+from discreet.multiparty._base import Party, Round
 from discreet.multiparty.aggregator import Aggregator, Limits
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.wire import MAX_CELLS, Heard, Message, pack_parts, read_varint, unpack_parts, varint
@@ -87,7 +87,7 @@ def all_of(heard: Heard) -> Reports:
 
 
 @dataclass(frozen=True)
-class LocalProtocol(Protocol):
+class LocalProtocol(Round):
     """Every item is a report of its own; a party with one item is a user of local differential privacy.
 
     Args:
@@ -355,7 +355,7 @@ class LocalAggregator(Aggregator):
 
     protocol: LocalProtocol
 
-    def __init__(self, protocol: Protocol, limits: Limits) -> None:
+    def __init__(self, protocol: Round, limits: Limits) -> None:
         super().__init__(protocol, limits)
         self._box = _Box(mixed=False)
 
@@ -408,7 +408,7 @@ class _Parts:
 class ShuffledAggregator(LocalAggregator):
     """Hears reports of a shuffled round, and shows whole batches only."""
 
-    def __init__(self, protocol: Protocol, limits: Limits) -> None:
+    def __init__(self, protocol: Round, limits: Limits) -> None:
         super().__init__(protocol, limits)
         assert self.protocol.shuffled is not None
         self._size = self.protocol.shuffled

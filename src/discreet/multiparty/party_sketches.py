@@ -19,7 +19,7 @@ import numpy.typing as npt
 from discreet import _native
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
-from discreet.multiparty._base import USUAL_MAX_ITEMS, Protocol, known
+from discreet.multiparty._base import USUAL_MAX_ITEMS, Round, known
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.wire import MAX_CELLS, Heard, Message
 from discreet.noise import RandomSource
@@ -105,7 +105,7 @@ def estimates(
     return values, float(np.square(errors, dtype=np.float64).mean())
 
 
-class SketchProtocol(Protocol):
+class SketchProtocol(Round):
     """What the protocols that send a sketch check: an odd number of rows, few enough cells, few enough items."""
 
     rows: int

@@ -95,7 +95,7 @@ def hear(
     """The aggregator after these message files, or directories of them, and what became of every one, JSON-ready.
 
     What cannot be verified, or speaks of more than it may, is left out and the rest goes on. With a state the
-    aggregator goes on from it. `limits` are those of `Protocol.aggregator`. A shuffled round needs a state: what it
+    aggregator goes on from it. `limits` are those of `Round.aggregator`. A shuffled round needs a state: what it
     shows are batches, and only what remembers them shows the same ones when another message has come.
     """
     limits = limits or {}

@@ -43,8 +43,7 @@ class PlannedProtocol:
     """One protocol with parameters that fit.
 
     ``error`` is the expected standard deviation of an estimate, in counts over all parties, for an item that is no
-    party's heavy one; for a biased protocol the bias is added. ``bytes_per_party`` is what a message is expected to
-    have.
+    party's heavy one; of a stream what is missing is added. ``bytes_per_party`` is what a message is expected to have.
     """
 
     kind: type[Protocol]
@@ -265,11 +264,8 @@ class _Model:
         shares: Numbers = weights / (weights.sum() + beyond)
         return shares
 
-    def _row(
-        self, kind: type[Protocol], variance: float, size: float, bias: float = 0.0, **own: Any
-    ) -> PlannedProtocol:
-        error = math.sqrt(variance) + bias
-        return PlannedProtocol(kind, own, self.epsilon, error, size, size <= self.limit)
+    def _row(self, kind: type[Protocol], variance: float, size: float, **own: Any) -> PlannedProtocol:
+        return PlannedProtocol(kind, own, self.epsilon, math.sqrt(variance), size, size <= self.limit)
 
     def _largest(self, size: Callable[[int], float]) -> int:
         """The most columns whose message fits; 1 if none does."""

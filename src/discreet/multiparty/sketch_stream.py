@@ -257,6 +257,6 @@ class HierarchicalStream(Stream):
 
     if TYPE_CHECKING:
 
-        def aggregator(self, expected: Iterable[int] = ()) -> HierarchicalStreamAggregator: ...  # type: ignore[override]
+        def aggregator(self, expected: Iterable[int] = ()) -> HierarchicalStreamAggregator: ...
 
-        def restore(self, data: bytes) -> HierarchicalStreamAggregator: ...  # type: ignore[override]
+        def restore(self, data: bytes) -> HierarchicalStreamAggregator: ...

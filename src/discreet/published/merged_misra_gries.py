@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.errors import MessageError
 from discreet.events.universe import Words
-from discreet.multiparty._base import USUAL_MAX_ITEMS, Protocol, known
+from discreet.multiparty._base import USUAL_MAX_ITEMS, Round, known
 from discreet.multiparty.estimates import Numbers
 from discreet.multiparty.party_sketches import check_scales, noise_reach
 from discreet.multiparty.wire import Entries, Heard, Message, number_at, read_entries, write_entries
@@ -23,7 +23,7 @@ from discreet.summaries import MisraGries
 
 @known
 @dataclass(frozen=True)
-class MergedMisraGries(Protocol):
+class MergedMisraGries(Round):
     """The counters of a Misra-Gries sketch with noise on every item of the universe; those above a cut are added up.
 
     Unit: one item replaced; n_i public. Guarantee: pure epsilon. Removing an item lowers one counter by 1 or raises all

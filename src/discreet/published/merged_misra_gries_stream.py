@@ -235,6 +235,6 @@ class MergedMisraGriesStream(BlockStream):
 
     if TYPE_CHECKING:
 
-        def aggregator(self, expected: Iterable[int] = ()) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
+        def aggregator(self, expected: Iterable[int] = ()) -> MergedMisraGriesStreamAggregator: ...
 
-        def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator: ...  # type: ignore[override]
+        def restore(self, data: bytes) -> MergedMisraGriesStreamAggregator: ...
