@@ -268,10 +268,6 @@ class Round(Protocol):
         """What a message says, checked; `MessageError` or `DataError` if it cannot be."""
         raise ParameterError("use one of the protocols, not the bare Round")
 
-    def _rewrite(self, heard: Heard) -> list[Message]:
-        """Messages that say the same as all that were heard."""
-        return [message for message, _ in heard]
-
     def _estimate(self, heard: Heard, words: Words) -> tuple[Numbers, Numbers]:
         """Values and variances."""
         values, variances = np.zeros(len(words)), np.zeros(len(words))
@@ -321,8 +317,7 @@ class Round(Protocol):
 
     def _consolidated(self, heard: Heard) -> Heard:
         """What was heard, in the form that is quickest to work with."""
-        messages = self._rewrite(heard)
-        return heard if len(messages) == len(heard) else [(message, self._decode(message)) for message in messages]
+        return heard
 
     def _estimates(self, heard: Heard, words: Words, liars: int | None = None) -> tuple[Numbers, Numbers]:
         """Values and variances of many words, with chances to interrupt; or what this many liars could have done."""

@@ -413,7 +413,6 @@ class Aggregator(Receiver):
             return self._consolidated()
 
     def _consolidated(self) -> Heard:
-        self._heard = list(self.protocol._consolidated(self._heard))
         return list(self._heard)
 
     def _messages(self, heard: Heard) -> list[Message]:

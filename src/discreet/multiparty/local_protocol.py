@@ -81,6 +81,15 @@ def in_order(parts: Sequence[Reports]) -> Reports:
     return everything.only(np.argsort(everything.numbers, kind="stable"))
 
 
+def whole(parts: Sequence[Reports], seeded: bool) -> list[tuple[Message, Reports]]:
+    """All of them as what one message says, in the order of their numbers; nothing if there are none."""
+    parts = [each for each in parts if len(each.numbers)]
+    if not parts:
+        return []
+    everything = in_order(parts)
+    return [(Message(0, len(everything.numbers), b"", seeded), everything)]
+
+
 def all_of(heard: Heard) -> Reports:
     """The reports of several messages."""
     return joined([reports for _, reports in heard])
@@ -171,10 +180,11 @@ class LocalProtocol(Round):
         covered = sorted(run for message in opened for run in self._covered(message))
         if any(first + count > after for (first, count), (after, _) in pairwise(covered)):
             raise MessageError("two of the messages have the same number", "duplicate")
-        whole = self._rewrite(heard)
-        if len(whole) > 1:
+        reports, seeded = in_order([said for _, said in heard]), any(message.seeded for message in opened)
+        bundled = opened if len(opened) == 1 else self.written(reports, seeded)
+        if len(bundled) > 1:
             raise ParameterError(f"a message of {type(self).__name__} has at most {self._most} reports")
-        return self._pack(whole[0])
+        return self._pack(bundled[0])
 
     def unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
         """What a message says under numbers that were not heard, and those numbers; None if all were heard."""
@@ -229,11 +239,8 @@ class LocalProtocol(Round):
         parts = (slice(first, first + self._most) for first in range(0, len(reports.numbers), self._most))
         return [self._written(reports.only(part), seeded) for part in parts]
 
-    def _rewrite(self, heard: Heard) -> list[Message]:
-        if len(heard) <= 1:
-            return [message for message, _ in heard]
-        seeded = any(message.seeded for message, _ in heard)
-        return self.written(in_order([reports for _, reports in heard]), seeded)
+    def _consolidated(self, heard: Heard) -> Heard:
+        return whole([reports for _, reports in heard], any(message.seeded for message, _ in heard))
 
     def _written(self, reports: Reports, seeded: bool) -> Message:
         """A message of reports that are in the order of their numbers."""
@@ -368,16 +375,8 @@ class LocalAggregator(Aggregator):
         """All reports, in the order of their numbers."""
         if self._box.count:
             heard, self._box = self._box.reports(), _Box(mixed=False)
-            self._heard = self._whole([*(reports for _, reports in self._heard), heard])
+            self._heard = whole([*(reports for _, reports in self._heard), heard], self._seeded)
         return list(self._heard)
-
-    def _whole(self, reports: Sequence[Reports]) -> list[tuple[Message, Reports]]:
-        """All of them as one message; none if there are none."""
-        reports = [each for each in reports if len(each.numbers)]
-        if not reports:
-            return []
-        everything = in_order(reports)
-        return [(Message(0, len(everything.numbers), b"", self._seeded), everything)]
 
     def _messages(self, heard: Heard) -> list[Message]:
         return [message for _, reports in heard for message in self.protocol.written(reports, self._seeded)]
@@ -440,7 +439,7 @@ class ShuffledAggregator(LocalAggregator):
     def _consolidated(self) -> Heard:
         """The reports that are shown."""
         if not self._heard:
-            self._heard = self._whole(self._batches)
+            self._heard = whole(self._batches, self._seeded)
         return list(self._heard)
 
     def _to_show(self) -> Heard:
@@ -510,14 +509,14 @@ class ShuffledAggregator(LocalAggregator):
         return _Parts(self._batches, *(self._in_order(box.reports()) for box in (self._left, self._box)))
 
     def _in_order(self, *reports: Reports) -> Reports | None:
-        whole = self._whole(reports)
-        return whole[0][1] if whole else None
+        found = whole(reports, self._seeded)
+        return found[0][1] if found else None
 
     def _kept(self) -> bytes:
         """What was left over, what waits, and the batches."""
         parts = self._parts()
         groups = ([] if each is None else [each] for each in (parts.left, parts.waiting, *parts.batches))
-        return pack_parts(self._packed(self._whole(group)) for group in groups)
+        return pack_parts(self._packed(whole(group, self._seeded)) for group in groups)
 
     def _keep_again(self, kept: bytes) -> None:
         groups = [self._opened(group) for group in unpack_parts(kept, len(kept))]
