@@ -115,8 +115,8 @@ RELEASES = in_package(
     ("error_model.py", "every noise may fail with all of beta", "parts = self.random_parts",
      "parts = 1", (MODEL,)),
     ("error_model.py", "the lower distance lacks the offset",
-     "above_truth += max(0.0, offset + self.offset_noise.reach(beta / parts))",
-     "above_truth += max(0.0, self.offset_noise.reach(beta / parts))", (MODEL, CONTRACT, "-k", "shard or bounds")),
+     "above_truth += max(0.0, offset + self.offset_noise.bound(beta / parts))",
+     "above_truth += max(0.0, self.offset_noise.bound(beta / parts))", (MODEL, CONTRACT, "-k", "shard or bounds")),
     ("error_model.py", "the tail of one side for both", "chance_of_each(beta, self.draws) / tails", "chance_of_each(beta, self.draws) / 1", (MODEL,)),
 )  # fmt: skip
 

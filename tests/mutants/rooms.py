@@ -273,7 +273,7 @@ EVERYWHERE = [
     *in_package(
         "questions",
         ("answer.py", "the budget is looked at after everything was read", "if payer.account is not None:  # before reading", "if False:  # before reading", (REPLAYS, "tests/unit/test_api.py", "tests/unit/questions/test_questions.py")),
-        ("answer.py", "a charge stands for other files, too", "secret={**data.secret, \"request\": payer.request})", "secret={\"request\": payer.request})", (REPLAYS,)),
+        ("answer.py", "a charge stands for other files, too", "secret={**data.secret, \"request\": request})", "secret={\"request\": request})", (REPLAYS,)),
         ("question.py", "a row is hidden where a person was asked for", "    if question.whole_person and not isinstance(way.unit, User):\n", "    if False:\n", ("tests/unit/questions/test_questions.py", "tests/unit/questions/test_person_days.py")),
         ("bad_rows.py", "a repeated question forgets that its test refused", 'if payload is not None and json.loads(payload)["refused"]:', "if False:", ("tests/unit/questions/test_max_bad.py",)),
     ),
