@@ -431,6 +431,24 @@ def test_the_charge_is_on_disk_before_noise_is_drawn(account, monkeypatch):
     assert [event.kind for event in account.history()] == ["grant", "charge", "release"]
 
 
+def test_what_was_counted_is_checked_before_it_is_paid_for(account):
+    """A stream that is longer than was said is refused when it was read, and costs nothing."""
+    mechanism = published.PrivateSpaceSaving(BUDGET, 16, stream_length=10)
+    with pytest.raises(dc.IncompatibleSummaryError, match="longer than stream_length"):
+        dc.top_k(["cats"] * 11, 5, BUDGET, mechanism=mechanism, ledger=account)
+    assert [event.kind for event in account.history()] == ["grant"]
+
+
+def test_sums_of_sketches_are_not_for_one_stream_of_rows(account):
+    def rows():
+        raise AssertionError("nothing is read")
+        yield
+
+    with pytest.raises(dc.IncompatibleSummaryError, match="one for each stream"):
+        dc.top_k(rows(), 5, BUDGET, mechanism=central.Summed(BUDGET, 16, sketches=2), ledger=account)
+    assert [event.kind for event in account.history()] == ["grant"]
+
+
 class Crash(BaseException):
     """Stands for a process that dies."""
 

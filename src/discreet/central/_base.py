@@ -318,13 +318,7 @@ class Prepared:
             return drawn
         # The guarantee of both parts together: epsilons (or rhos) add, and the total's noise needs no delta.
         note = f"a share of {self.total_share:g} of the budget was spent on the stream's length"
-        drawn.guarantee = dataclasses.replace(
-            drawn.guarantee,
-            epsilon=self.budget.epsilon,
-            delta=self.budget.delta,
-            rho=self.budget.rho,
-            assumptions=(*drawn.guarantee.assumptions, note),
-        )
+        drawn.guarantee = drawn.guarantee.assuming(note, spent=self.budget)
         length = sum(part.total for part in summary) if isinstance(summary, (list, tuple)) else summary.total
         drawn.total, drawn.total_noise = length + self.total_noise.draw(source), self.total_noise
         return drawn

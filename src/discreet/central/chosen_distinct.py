@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -117,8 +116,6 @@ class ChosenDistinct:
         most, noisy = self.draw(found, source)
         values = "1 value is" if most == 1 else f"{most} values are"
         told = f"{values} credited to a person at most, which was chosen privately for a fifth of the budget"
-        guarantee = dataclasses.replace(
-            self.guarantee, seeded=source.seeded, assumptions=(*self.guarantee.assumptions, told)
-        )
+        guarantee = self.guarantee.assuming(told, seeded=source.seeded)
         around = self.credits(most).margin
         return Estimate(max(noisy, 0), max(noisy - around, 0.0), float("inf"), guarantee)

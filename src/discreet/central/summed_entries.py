@@ -48,6 +48,9 @@ class Summed(ReducedEntries):
     def most_entries(self) -> int:
         return self.capacity * self.sketches
 
+    def empty_summary(self, max_key_bytes: int) -> Any:
+        raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, one for each stream: see dc.release")
+
     def check(self, summary: Any) -> None:
         if not isinstance(summary, (list, tuple)):
             raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, not {type(summary).__name__}")

@@ -142,11 +142,7 @@ class Sketches:
         if k is not None and len(drawn) > k:
             # The order of equal counts is by item, which the driver does not know yet.
             drawn = drawn.head(int(np.count_nonzero(drawn.counts >= drawn.counts[k - 1])))
-        guarantee = dataclasses.replace(
-            drawn.guarantee,
-            assumptions=(*drawn.guarantee.assumptions, *self._assumed()),
-            chosen_because=self.plan.because,
-        )
+        guarantee = drawn.guarantee.assuming(*self._assumed(), chosen_because=self.plan.because)
         items = found.names(np.array(drawn.items, np.int64), self._rows.spark_type)
         return drawn.with_items(items).with_guarantee(guarantee)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -111,8 +110,7 @@ class Ticks:
                 )
             else:
                 release = self._step(mechanism, self._events(frame, nested), kept)
-        guarantee = dataclasses.replace(release.guarantee, assumptions=(*release.guarantee.assumptions, _ASSUMED))
-        self._deliver(release.with_guarantee(guarantee), batch_id)
+        self._deliver(release.with_guarantee(release.guarantee.assuming(_ASSUMED)), batch_id)
 
     def _step(self, mechanism: HeavyHitters | Histogram, events: pa.Array, kept: StateFile) -> Release:
         """One tick, on disk before it is returned. If anything fails, what is on disk counts and nothing was seen."""

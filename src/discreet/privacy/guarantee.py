@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
@@ -222,6 +222,15 @@ class Guarantee:
     def of(cls, budget: Budget, unit: Unit, mechanism: str, reference: str, **more: Any) -> Guarantee:
         """What a mechanism promises that spends this budget and nothing else; `more` are other attributes."""
         return cls(unit, budget.epsilon, budget.delta, mechanism, reference, rho=budget.rho, **more)
+
+    def assuming(self, *told: str, spent: Budget | None = None, **changes: Any) -> Guarantee:
+        """The same, which rests on more; with all that was `spent`, where this is for a part of it.
+
+        `changes` are other attributes.
+        """
+        if spent is not None:
+            changes |= spent.to_dict()
+        return replace(self, assumptions=(*self.assumptions, *told), **changes)
 
     def sentence(self) -> str:
         """The promise in one plain sentence; by which mechanism it is kept is for `explain` and `plan`."""

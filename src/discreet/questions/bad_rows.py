@@ -100,9 +100,7 @@ class BadRows:
         def drawn(found: Any, source: RandomSource) -> Any:
             answer = way.draw(found, source)
             told = f"a private test of bad rows came first, for {100 * SHARE:g}% of the budget"
-            assumed = (*answer.guarantee.assumptions, told)
-            spent = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-            return changed(answer, guarantee=dataclasses.replace(answer.guarantee, **spent, assumptions=assumed))
+            return changed(answer, guarantee=answer.guarantee.assuming(told, spent=budget))
 
         return dataclasses.replace(way, draw=drawn)
 

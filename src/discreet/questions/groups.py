@@ -104,7 +104,7 @@ def published(
     groups: pa.StructArray | None = None,
 ) -> Estimate | GroupRelease:  # fmt: skip
     """What was drawn, as a number or as a list of groups; `keys` are those of discovered ones, unless `groups` are."""
-    promised = dataclasses.replace(drawn.guarantee, assumptions=(*drawn.guarantee.assumptions, *data.assumed))
+    promised = drawn.guarantee.assuming(*data.assumed)
     whole = of in ("rows", "people", "values")
     if rows.keys is None or not rows.keys.by:
         value, lower, upper = (column[0].item() for column in (drawn.values, drawn.lower, drawn.upper))
@@ -223,6 +223,4 @@ class GroupFinder:
     def promised(self, guarantee: Guarantee, budget: Budget, data: Data) -> Guarantee:
         """The guarantee of the answers, for all that was spent."""
         listed = () if self.listed is None else ("the list of groups is public: it was not made from the data",)
-        assumed = (*guarantee.assumptions, *listed, *data.assumed)
-        spent = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-        return dataclasses.replace(guarantee, assumptions=assumed, **spent)  # type: ignore[arg-type]
+        return guarantee.assuming(*listed, *data.assumed, spent=budget)

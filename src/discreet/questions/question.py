@@ -351,12 +351,8 @@ def way_hiding(question: Question, way: Way) -> Way:
         from discreet.releases.payment import changed
 
         answer = way.draw(found, source)
-        told = (
-            *answer.guarantee.assumptions,
-            f"anyone who is there in several spans of {calendar.text} counts in each",
-        )
-        promised = dataclasses.replace(answer.guarantee, unit=within(answer.guarantee.unit), assumptions=told)
-        return changed(answer, guarantee=promised)
+        told, promised = f"anyone who is there in several spans of {calendar.text} counts in each", answer.guarantee
+        return changed(answer, guarantee=promised.assuming(told, unit=within(promised.unit)))
 
     described = f"{way.description}, per {calendar.text}"
     hides = None if way.hides is None else within(way.hides)

@@ -262,10 +262,10 @@ class Top(Question):
             memory=self.memory,
         )  # fmt: skip
         summary = prepared.mechanism.empty_summary(rows.max_key_bytes)
-        prepared.mechanism.check(summary)
 
         def count() -> Any:
             rows.feed(summary, unit.limit if sets and isinstance(unit, User) else None)
+            prepared.mechanism.check(summary)  # before anything is charged: a stream may be longer than was said
             return summary
 
         def draw(found: Any, source: RandomSource) -> Release:
@@ -346,10 +346,7 @@ def _formed(release: Release, keys: Keys | None, assumed: Sequence[str], pairs: 
             told.insert(0, "the list of groups is public: it was not made from the data")
         items = _pairs(release.item_column, keys) if pairs else keys.items(release.item_column)
         release = release.with_items(items, keys.by, keys.groups())
-    if not told:
-        return release
-    promised = replace(release.guarantee, assumptions=(*release.guarantee.assumptions, *told))
-    return release.with_guarantee(promised)
+    return release.with_guarantee(release.guarantee.assuming(*told)) if told else release
 
 
 def _pairs(items: pa.Array, keys: Keys) -> pa.Array:

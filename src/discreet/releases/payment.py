@@ -156,8 +156,7 @@ class Payer:
 
         def drawn() -> Any:
             answer = draw()
-            told = (*answer.guarantee.assumptions, *assumed)
-            return changed(answer, asked=said, guarantee=replace(answer.guarantee, assumptions=told))
+            return changed(answer, asked=said, guarantee=answer.guarantee.assuming(*assumed))
 
         answer, payment = pay_and_draw(
             self.account,

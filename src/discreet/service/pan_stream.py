@@ -69,7 +69,7 @@ class PanStream(LiveStream):
     def guarantee(self) -> Guarantee:
         plain = self._table.guarantee
         if self.definition.kind == "count":
-            return dataclasses.replace(plain, assumptions=(*plain.assumptions, _EVENTS))
+            return plain.assuming(_EVENTS)
         return plain
 
     @property

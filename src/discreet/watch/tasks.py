@@ -259,7 +259,7 @@ class Run:
     def guarantee(self) -> Guarantee:
         """What all releases of the run together promise, and what that assumes of its ticks."""
         plain: Guarantee = self.mechanism.guarantee
-        return dataclasses.replace(plain, assumptions=(*plain.assumptions, self._assumes(plain.unit)))
+        return plain.assuming(self._assumes(plain.unit))
 
     @cached_property
     def promise(self) -> dict[str, Any]:
