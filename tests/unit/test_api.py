@@ -444,7 +444,7 @@ def test_sums_of_sketches_are_not_for_one_stream_of_rows(account):
         raise AssertionError("nothing is read")
         yield
 
-    with pytest.raises(dc.IncompatibleSummaryError, match="one for each stream"):
+    with pytest.raises(dc.IncompatibleSummaryError, match="takes a list of MisraGries"):
         dc.top_k(rows(), 5, BUDGET, mechanism=central.Summed(BUDGET, 16, sketches=2), ledger=account)
     assert [event.kind for event in account.history()] == ["grant"]
 

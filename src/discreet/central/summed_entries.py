@@ -49,7 +49,7 @@ class Summed(ReducedEntries):
         return self.capacity * self.sketches
 
     def empty_summary(self, max_key_bytes: int) -> Any:
-        raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, one for each stream: see dc.release")
+        raise IncompatibleSummaryError(f"{self.name} takes a list of MisraGries, not MisraGries")
 
     def check(self, summary: Any) -> None:
         if not isinstance(summary, (list, tuple)):
