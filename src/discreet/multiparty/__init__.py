@@ -6,6 +6,7 @@ party, `protocol.aggregator()` takes messages with `receive` and answers `estima
 
 from discreet.multiparty._base import Party as Party
 from discreet.multiparty._base import Protocol as Protocol
+from discreet.multiparty._base import Round as Round
 from discreet.multiparty._base import protocol_from_dict
 from discreet.multiparty.aggregator import Aggregator as Aggregator
 from discreet.multiparty.estimates import Estimates as Estimates
