@@ -14,7 +14,7 @@ from discreet.events.universe import Universe
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, PanEstimator, numbers
 from discreet.pan.intervals import count_bound, mean_interval
-from discreet.pan.responses import Response, gap_of
+from discreet.pan.responses import Response
 from discreet.pan.settings import Settings
 from discreet.privacy.checks import whole_number
 
@@ -127,8 +127,8 @@ class SampledBits(Sampled):
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         """In units of t."""
-        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
-        return count_bound(self._sample_size, epsilon_output, settings.beta) / (self._sample_size * gap)
+        m = self._sample_size
+        return count_bound(m, epsilon_output, settings.beta) / (m * settings.gap(epsilon_state))
 
     def _read(self, source: RandomSource) -> PanEstimate:
         m, scale = self._sample_size, self.noise_scale

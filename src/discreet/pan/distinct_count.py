@@ -11,7 +11,6 @@ from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate
 from discreet.pan._cells import STEADY, Hashed, Vector
-from discreet.pan.responses import gap_of
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget
 from discreet.privacy.checks import positive_number
@@ -111,9 +110,8 @@ class DistinctCount(Hashed):
         return np.asarray(np.expm1(np.minimum(np.maximum(above, below) / np.maximum(information, 1e-300), 50.0)))
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
-        rounds = settings.announced_intrusions
-        gap = gap_of(settings.response, epsilon_state, rounds)
-        p0 = (1 - gap) / 2 if settings.response == "tight" or rounds else 0.5
+        gap = settings.gap(epsilon_state)
+        p0 = (1 - gap) / 2 if settings.response == "tight" or settings.announced_intrusions else 0.5
         counts = self._buckets * STEADY * 2.0 ** np.arange(0, 1, 0.25)
         return float(self._relative_error(counts, p0, gap, epsilon_output, settings.beta).max())
 

@@ -18,7 +18,7 @@ from discreet.pan._cells import Sampled
 from discreet.pan.cropped_mean import MAX_T, largest_ratio
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import count_bound, mean_interval
-from discreet.pan.responses import Response, gap_of
+from discreet.pan.responses import Response
 from discreet.pan.settings import Options, Settings
 from discreet.pan.window import Window
 from discreet.privacy import Budget
@@ -185,7 +185,7 @@ class HeavyFraction(Sampled):
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
         if self._method == "ladder":
             return self._ladder_width(settings, epsilon_state, epsilon_output)
-        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
+        gap = settings.gap(epsilon_state)
         if self._method == "counters":
             return self._window.bound(gap, 2 / Fraction(epsilon_output), settings.beta)
         if self._sample_size < 2:
@@ -273,7 +273,7 @@ class HeavyFraction(Sampled):
         return 2 if self._method == "counters" else 1
 
     def _ladder_width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
-        gap = gap_of(settings.response, epsilon_state / len(self._ladder.rungs), settings.announced_intrusions)
+        gap = settings.gap(epsilon_state / len(self._ladder.rungs))
         return self._ladder.bound(self._sample_size, gap, epsilon_output, settings.beta)
 
     def _read_ladder(self, source: RandomSource) -> PanEstimate:

@@ -16,7 +16,6 @@ from discreet.pan._cells import STEADY, Hashed, Vector
 from discreet.pan.cropped_mean import largest_ratio
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import linear_bound, signs_bound
-from discreet.pan.responses import gap_of
 from discreet.pan.settings import Options, Settings
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.checks import whole_number
@@ -255,7 +254,7 @@ class Occurrences(Hashed):
         return loads, np.einsum("lun,lum->nm", slopes, slopes)
 
     def _width(self, settings: Settings, epsilon_state: float, epsilon_output: float) -> float:
-        gap = gap_of(settings.response, epsilon_state, settings.announced_intrusions)
+        gap = settings.gap(epsilon_state)
         widths: list[float] = []
         for octave in (0.0, 0.25, 0.5, 0.75):
             load = STEADY * math.pow(2.0, octave)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan.intervals import choose_share, smallest_sample
+from discreet.pan.responses import gap_of
 from discreet.privacy.checks import positive_number, probability, whole_number
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class Settings:
     def beta(self) -> float:
         """The chance that an interval misses."""
         return 1.0 - self.confidence
+
+    def gap(self, epsilon_state: float) -> float:
+        """How far apart the coins are after the planned intrusions, for sizing."""
+        return gap_of(self.response, epsilon_state, self.announced_intrusions)
 
     # ---- in a state ------------------------------------------------------------------------------------------------
 
