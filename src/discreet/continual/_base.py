@@ -12,8 +12,8 @@ import hashlib
 import json
 import struct
 import uuid
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from discreet.privacy.calibration.tick_noise import TickNoise
     from discreet.privacy.ledger import Account, Step
 
+
+T = TypeVar("T")
 
 MOST_REMEMBERED = 10_000
 _VERSION = 1  # of all states
@@ -110,6 +112,16 @@ def load_state(data: bytes, family: int) -> State:
     except (ValueError, TypeError, KeyError, AttributeError, struct.error, RecursionError):
         # Without the cause: it may quote what the state holds.
         raise CorruptStateError("the state is damaged inside its envelope") from None
+
+
+def under(part: str, named: Mapping[str, T]) -> dict[str, T]:
+    """Arrays or blobs under the name of a part of a state."""
+    return {f"{part}.{name}": each for name, each in named.items()}
+
+
+def part_of(part: str, named: Mapping[str, T]) -> dict[str, T]:
+    """The inverse, which leaves out those of other parts."""
+    return {name.removeprefix(f"{part}."): each for name, each in named.items() if name.startswith(f"{part}.")}
 
 
 def plain_items(items: Iterable[Item]) -> tuple[str, list[Any]]:

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from discreet.continual._base import part_of, under
 from discreet.continual._factors import CorrelatedNoise, Factor, lattice_shift
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -107,7 +108,7 @@ class Doubling(Factor):
     def advance(self, state: State, tick: int, sigma: Fraction, source: RandomSource) -> Integers:
         epoch, first = epoch_of(tick)
         inside, over = self.noises(epoch, sigma)
-        run, totals, before = _part_of(state, "run."), _part_of(state, "epochs."), state["before"]
+        run, totals, before = part_of("run", state), part_of("epochs", state), state["before"]
         if tick == first and epoch:
             before = over.factor.to_counts(over.factor.advance(totals, epoch, over.sigma, source))
             run = inside.factor.start(len(before))
@@ -142,9 +143,4 @@ def _part(factor: Factor, share: float, sigma: Fraction) -> Fraction:
 
 
 def _joined(run: State, totals: State, before: Integers, noise: Integers) -> State:
-    parts = {f"run.{name}": array for name, array in run.items()}
-    return {**parts, **{f"epochs.{name}": array for name, array in totals.items()}, "before": before, "noise": noise}
-
-
-def _part_of(state: State, prefix: str) -> State:
-    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+    return {**under("run", run), **under("epochs", totals), "before": before, "noise": noise}

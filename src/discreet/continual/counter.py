@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.continual._base import Continual, State
+from discreet.continual._base import Continual, State, part_of, under
 from discreet.continual._doubling import Doubling, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor
 from discreet.errors import CorruptStateError, DataError, LedgerError, ParameterError
@@ -244,8 +244,8 @@ class Counter(Continual):
         header = {**self.parameters, "has_release": self._last is not None}
         header |= {} if self._run_of_last == self.run_name else {"run_of_last": self._run_of_last}
         past = [(tick, run, values) for tick, (run, values) in sorted(self._past.items())]
-        prefix = "" if self.horizon is None else "run."  # those of epochs have names of their own
-        arrays = {"total": self._total, **{f"{prefix}{name}": array for name, array in self._noises.items()}}
+        # Those of epochs have names of their own.
+        arrays = {"total": self._total, **(self._noises if self.horizon is None else under("run", self._noises))}
         arrays.pop("noise", None)  # of epochs: the sum of the others
         if self._last is not None:
             arrays["last"] = self._last
@@ -258,7 +258,7 @@ class Counter(Continual):
         header, arrays, _ = state
         noises = {"noise": np.zeros(self.size or 1, np.int64), **arrays}
         if self.horizon is not None:
-            noises = {name[4:]: array for name, array in arrays.items() if name.startswith("run.")}
+            noises = part_of("run", arrays)
         self._noises = self.factor.loaded(noises, self.size or 1, self.tick)
         self._total = arrays["total"]
         self._last = arrays["last"] if header["has_release"] else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from discreet.continual import one_shot
-from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
+from discreet.continual._base import ListedOverTime, State, items_of_plain, part_of, plain_items, under
 from discreet.continual._doubling import Doubling
 from discreet.continual._factors import (
     MAX_HORIZON,
@@ -508,13 +508,13 @@ class Histogram(ListedOverTime):
             "items": items,
             "max_weight": self.max_weight,
         }
-        arrays = {"total": self._total, **{f"scheme.{name}": array for name, array in self._scheme.arrays().items()}}
+        arrays = {"total": self._total, **under("scheme", self._scheme.arrays())}
         blobs = self._saved_releases()
         if self._people is not None:
             people, more, pieces = self._people.saved()
             header |= {"people": people}
-            arrays |= {f"people.{name}": array for name, array in more.items()}
-            blobs |= {f"people.{name}": piece for name, piece in pieces.items()}
+            arrays |= under("people", more)
+            blobs |= under("people", pieces)
         if len(self._added):
             arrays["added"] = self._added
         return State(header, arrays, blobs)
@@ -534,21 +534,16 @@ class Histogram(ListedOverTime):
         if not header["known"]:
             self._items = items
             self._index = {item: position for position, item in enumerate(items)}
-        parts: dict[str, dict[str, Integers]] = {"": {}, "scheme": {}, "people": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.rpartition(".") if name.count(".") < 2 else name.partition(".")
-            parts[part][rest] = array
-        self._total = parts[""]["total"]
-        self._added = parts[""].get("added", np.zeros(0, np.int64))
+        self._total = arrays["total"]
+        self._added = arrays.get("added", np.zeros(0, np.int64))
         # Items that came in the open tick have no totals yet.
         before = len(self._total) if len(self._added) else len(items)
         if self._total.shape != (before,) or before > len(items) or len(self._added) not in (0, len(items)):
             raise CorruptStateError("the state has arrays of another size")
         if self._people is not None:
-            pieces = {name.removeprefix("people."): piece for name, piece in blobs.items()}
-            people = State(header["people"], parts["people"], pieces)
+            people = State(header["people"], part_of("people", arrays), part_of("people", blobs))
             self._people.load(people, len(items), self.tick)
-        self._scheme.load(parts["scheme"], len(self._total), self.tick)
+        self._scheme.load(part_of("scheme", arrays), len(self._total), self.tick)
         self._load_releases(blobs)
 
     def __repr__(self) -> str:
