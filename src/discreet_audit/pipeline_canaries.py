@@ -288,10 +288,11 @@ def table_of_csv(path: Path) -> pa.Table:
         raise DataError(f"{str(path)!r} cannot be read as CSV in UTF-8 with a header line") from None
 
 
-def command_pipeline(command: Sequence[str]) -> Callable[[pa.Table], dict[str, float]]:
+def command_pipeline(command: Sequence[str], column: str) -> Callable[[pa.Table], dict[str, float]]:
     """A pipeline that writes the data as CSV, runs a command on it, and reads the items and counts that it prints.
 
-    They are the JSON or CSV of `discreet`: objects, or rows, with "item" and "count".
+    They are the JSON or CSV of `discreet`: objects with "item" and "count", or rows with "count" and either "item" or
+    the name of the column.
     """
     if not any(PLACE in word for word in command):
         raise ParameterError(f"the command must have {PLACE} where the name of the file with the data belongs")
@@ -309,15 +310,23 @@ def command_pipeline(command: Sequence[str]) -> Callable[[pa.Table], dict[str, f
                 raise ParameterError(f"the command {command[0]!r} cannot be run: {error.strerror}") from None
         if done.returncode:
             raise DataError(f"the command ended with exit code {done.returncode}; nothing was measured")
-        return printed_counts(done.stdout)
+        return printed_counts(done.stdout, column)
 
     return run
 
 
-def printed_counts(text: str) -> dict[str, float]:
+def printed_counts(text: str, column: str) -> dict[str, float]:
     """Items and counts as they were printed."""
     try:
-        rows = json.loads(text)["items"] if text.lstrip().startswith("{") else list(csv.DictReader(StringIO(text)))
-        return {str(row["item"]): float(row["count"]) for row in rows}
+        if text.lstrip().startswith("{"):
+            name, rows = "item", json.loads(text)["items"]
+        else:
+            read = csv.DictReader(StringIO(text))
+            name = column if column in (read.fieldnames or ()) else "item"
+            rows = list(read)
+        return {str(row[name]): float(row["count"]) for row in rows}
     except (ValueError, KeyError, TypeError):
-        raise DataError('the command must print JSON with "items", or CSV, each with "item" and "count"') from None
+        raise DataError(
+            'the command must print JSON with "items", each with "item" and "count", or CSV with the columns '
+            f'"count" and "item" or {column!r}'
+        ) from None

@@ -1,19 +1,21 @@
 """Canaries: the bound is what the theorem says, a broken pipeline is refuted, ours are not.
 
-The noise and the coins are seeded. Each bound holds with 95 %: another seed may refute
-one by chance.
+The noise and the coins are seeded, except where a command draws them itself. Each bound
+holds with 95 %: another seed may refute one by chance.
 """
 
+import json
 import sys
 from fractions import Fraction
 from math import comb, exp, inf, log
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet_audit.pipeline_canaries import Canaries, guessed_epsilon, published_count
+from discreet_audit.pipeline_canaries import Canaries, guessed_epsilon, one_run, published_count
 
 LISTED = [f"canary {number}" for number in range(1000)]
 
@@ -52,6 +54,28 @@ def test_the_bound_covers_the_most_that_a_private_mechanism_can_give_away(m, del
         error = float(tail(q, v) + m * delta / 2)
         if v and 0 < error < 1:
             assert guessed_epsilon(m, v, m, float(delta), error) == pytest.approx(log(3), abs=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (3.0, 0.0), (1.0, 0.001)])
+def test_the_bound_fails_as_seldom_as_it_says(epsilon, delta):
+    """Randomised response loses all of epsilon, and with probability delta tells the truth and says so: the hardest
+    case. The number of guesses is chosen when all is seen, and is paid for: unpaid, too many are refuted."""
+    draw, runs, m = np.random.default_rng(3), 1500, 64
+    refuted = unpaid = 0
+    for _ in range(runs):
+        included, told = draw.random(m) < 0.5, draw.random(m) < delta
+        truth = told | (draw.random(m) < 1 / (1 + exp(-epsilon)))
+        # Some say louder what they say, and it means nothing: there is something to choose from.
+        loud = np.where(told, 9.0, 1.0 + draw.random(m))
+        scores, coins = (np.where(truth == included, loud, -loud)).tolist(), included.tolist()
+        refuted += one_run(scores, coins, delta, 0.15)[2] > epsilon
+        sizes = [m >> halved for halved in range(1, 4)]
+        order = np.argsort(scores)
+        right = [int((~included[order[:n]]).sum() + included[order[-n:]].sum()) for n in sizes]
+        bounds = (guessed_epsilon(2 * n, v, m, delta, 0.15) for n, v in zip(sizes, right, strict=True))
+        unpaid += max(bounds) > epsilon
+    assert refuted <= 0.15 * runs
+    assert delta or epsilon > 1.0 or unpaid > 0.15 * runs
 
 
 def test_a_pipeline_that_keeps_its_claim_is_not_refuted():
@@ -143,11 +167,22 @@ for item, count in counts.items():
 def test_a_command_is_tested(discreet, tmp_path, scale, code):
     (tmp_path / "log.csv").write_text("url,who\n/a,1\n/b,2\n")
     (tmp_path / "theirs.py").write_text(COMMAND)
+    # The coins are secret: a right command is refuted by chance once in a million runs.
     words = ("--canaries", 300, "--data", tmp_path / "log.csv", "--column", "url", "--epsilon", 1)
+    words += ("--confidence", 0.999999)
     done = discreet("audit", *words, "--", sys.executable, tmp_path / "theirs.py", "{data}", scale)
     assert done.returncode == code, done.stderr
     assert ("THE CLAIM DOES NOT HOLD" in done.stdout) == bool(code)
     assert "each run spends its claim" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_our_own_command_prints_is_read(discreet, form):
+    """CSV has the name of the column, JSON has "item"."""
+    words = ("--canaries", 64, "--column", "url", "--crowd", 40, "--epsilon", 6, "--delta", 1e-4, "--format", "json")
+    ours = (sys.executable, "-m", "discreet", "top", "{data}", "--column", "url", "--epsilon", 6, "--delta", 1e-4)
+    done = discreet("audit", *words, "--", *ours, "--format", form)
+    assert json.loads(done.stdout)["epsilon"] > 1.0, done.stderr
 
 
 def test_wrong_use_of_the_command(discreet, tmp_path):

@@ -122,7 +122,7 @@ def _test_command(
     if how["runs"] is not None and number != 1:
         raise ParameterError("--runs tests one canary: give --canaries 1")
     table = None if data is None else table_of_csv(data)
-    found = canaries(command_pipeline(command), table, claim, column=column, number=number, **how)
+    found = canaries(command_pipeline(command, column), table, claim, column=column, number=number, **how)
     print(json.dumps(found.to_dict()) if as_json else found)
     if not found.passed:
         raise click.exceptions.Exit(1)
