@@ -130,3 +130,65 @@ def worst_loss(
                 laws.append(law)
         worst = max([worst, *(loss(one, two, scales) for one, two in itertools.combinations(laws, 2))])
     return worst
+
+
+# ---- the cells of each estimator, and what a release counts of them: docs/privacy/pan.md ----------------------------
+
+
+def bit(epsilon: float, modulus: int = 1, step: int = 1) -> Cell:
+    """1 with 1/(1 + e^eps) at the start, with e^eps/(1 + e^eps) once its element came (the modulus-th time)."""
+    seen = Fraction(1 / (1 + math.exp(-epsilon)))
+    return ("bit", 1 - seen, seen, modulus, step)
+
+
+def shifted(kind: str, modulus: int, epsilon: float) -> Cell:
+    """A counter that starts at 0 more often than elsewhere, at a square, or ever less often ([PAN] Figure 5)."""
+    squares = {i * i % modulus for i in range(1, modulus)}
+    weights = {
+        "response": [math.exp(epsilon * (i == 0)) for i in range(modulus)],
+        "squares": [math.exp(epsilon * (i in squares)) for i in range(modulus)],
+        "paper": [math.exp(-epsilon * i / (modulus - 1)) for i in range(modulus)],
+    }[kind]
+    chances = [Fraction(weight / math.fsum(weights)) for weight in weights[1:]]
+    return ("counter", (1 - sum(chances), *chances))
+
+
+def ones(state: State) -> tuple[int, ...]:
+    """Of a bit, or of the only bit of an entry."""
+    ((_, b, _),) = state
+    return (b,)
+
+
+def sign_below(high: int, low: int = 0) -> Callable[[State], tuple[int, ...]]:
+    """1 for a one, -1 for a zero, where the counter is in the window; else 0."""
+    return lambda state: ((2 * state[0][1] - 1) * (low <= state[0][0] < high),)
+
+
+def signs_by_counter(modulus: int) -> Callable[[State], tuple[int, ...]]:
+    return lambda state: tuple((2 * state[0][1] - 1) * (state[0][0] == u) for u in range(modulus))
+
+
+def residues(modulus: int) -> Callable[[State], tuple[int, ...]]:
+    return lambda state: tuple(int(state[0] == i) for i in range(modulus))
+
+
+def square_and_zero(prime: int, t: int) -> Callable[[State], tuple[int, ...]]:
+    squares = {i * i % prime for i in range(1, prime)}
+    return lambda state: (int((state[0] - t) % prime in squares), int(state[0] == t % prime))
+
+
+def moved_at_most(cells: Sequence[Cell], statistic: Callable[[State], Sequence[Any]]) -> Any:
+    """The l1-distance of what is counted of any two states: what the noise of a release must hide."""
+
+    def states(cell: Cell) -> list[Any]:
+        if cell[0] == "counter":
+            return list(range(len(cell[1])))
+        return [(u, b, 0) for u in range(cell[3]) for b in (0, 1)]
+
+    told = {tuple(statistic(state)) for state in itertools.product(*map(states, cells))}
+    return max(sum(abs(a - b) for a, b in zip(one, two, strict=True)) for one in told for two in told)
+
+
+def split(epsilon: float, looks: int, outputs: int, share: Fraction) -> tuple[Fraction, Fraction]:
+    """(epsilon_state, epsilon_output) with looks epsilon_state + outputs epsilon_output = epsilon."""
+    return Fraction(epsilon) * (1 - share) / looks, Fraction(epsilon) * share / outputs
