@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.reference.groups import CLOSE, GROUPS, PAIRS, GroupedTop, worst_of
 from tests.reference.neighbours import neighbouring_streams
+from tests.statistical.group_rows import CLOSE, GROUPS, PAIRS, GroupedTop, worst_of
 
 import discreet as dc
 from discreet.engines.exact_people import people_of

@@ -32,7 +32,7 @@ ALONE = ["branches.py", "hash_order.py", "linear_sketch.py", "misra_gries.py", "
 
 
 # Groups and person-days wrap mechanisms that have laws of their own; what is checked of the wrapping is the audit's.
-WITH_THE_AUDIT = {"tests.reference.groups", "tests.reference.person_days"}
+WITH_THE_AUDIT = {"tests.statistical.group_rows", "tests.statistical.day_rows"}
 
 
 def imported(path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 

@@ -2,7 +2,7 @@
 
 `tests/golden/audit.json` has them by name, with the checks and the exact figures of each configuration. A configuration
 that is added is added there; samplers, which are tests, stand under "moved". What is no mechanism of its own (groups,
-person-days, the noise of whole releases) has its rows in tests/reference, and is audited here. The names are
+person-days, the noise of whole releases) has its rows beside this file, and is audited here. The names are
 compared without running anything; figures are compared where they take little time, the others by `make audit`.
 """
 
@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.reference.groups import GROUPS
-from tests.reference.person_days import PERSON_DAYS
-from tests.reference.sampler import RELEASE_NOISE
-from tests.reference.sampler_laws import groups
+from tests.statistical.day_rows import PERSON_DAYS
+from tests.statistical.group_rows import GROUPS
+from tests.statistical.sampler_groups import groups
+from tests.statistical.samplers import RELEASE_NOISE
 
 from discreet_audit import core
 

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from tests.reference.sampler import REJECT, RELEASE_NOISE, draws_needed
-from tests.reference.sampler_laws import groups
+from tests.statistical.sampler_groups import groups
+from tests.statistical.samplers import REJECT, RELEASE_NOISE, draws_needed
 
 from discreet.central import Mechanism
 from discreet.noise import laws, source

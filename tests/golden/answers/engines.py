@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from tests.golden.answers.pin import told, tried
 from tests.golden.answers.questions import TABLE
-from tests.reference.streams import people_of_table
+from tests.rows import people_of_table
 from tests.unit.engines.test_conditions import COLUMNS, MIXED, NOT_PLANNED, PLANNED
 from tests.unit.engines.test_plain_where import LEFT, READ
 from tests.unit.engines.test_sql import ACCEPTED, REFUSED

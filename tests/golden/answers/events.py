@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.golden.answers.pin import each, told, tried
-from tests.reference.streams import columns_of, open_stream
+from tests.rows import columns_of, open_stream
 from tests.unit.events.test_keys import COLUMNS
 from tests.unit.events.test_one_reader import ODD
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 from discreet.engines.exact_people import people_of
 from discreet.events.tables import events_of

@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.reference.streams import people_of_table
+from tests.rows import people_of_table
 
 import discreet as dc
 from discreet.central.person_vectors import PersonVectors

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet.engines import sql

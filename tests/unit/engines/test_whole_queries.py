@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.commands import run_here
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet.engines.sql import ASSUMED, WholeQuery

@@ -12,7 +12,7 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference.streams import columns_of, open_stream
+from tests.rows import columns_of, open_stream
 
 import discreet as dc
 from discreet import _native

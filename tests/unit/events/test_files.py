@@ -18,7 +18,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet.events.items import item_of_bytes
@@ -146,7 +146,7 @@ def test_standard_input(tmp_path, suffix):
         WRITERS[suffix](path)
     script = """
 import sys
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 column = sys.argv[1] or None
 print([item for batch in open_stream("-", column=column) for item in batch.column("item").to_pylist()])
 """

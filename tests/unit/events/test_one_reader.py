@@ -5,7 +5,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet.events.ahead import in_order

@@ -6,7 +6,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.reference.streams import columns_of, open_stream
+from tests.rows import columns_of, open_stream
 
 import discreet as dc
 from discreet import _native

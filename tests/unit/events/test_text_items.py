@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.reference.streams import columns_of, open_stream
+from tests.rows import columns_of, open_stream
 
 from discreet import _native
 from discreet.errors import DataError

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet.events.live_input import LiveInput

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.reference.streams import open_stream
+from tests.rows import open_stream
 
 import discreet as dc
 from discreet import _native

@@ -1,12 +1,13 @@
 """The samplers with their exact laws: everything that is drawn from a random source, and the twin of each.
 
-What is tested of them is in sampler.py, which tests the noise of whole releases the same way.
+What is tested of them is in samplers.py, which tests the noise of whole releases the same way; their laws are in
+tests/reference/noise_laws.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -15,19 +16,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from tests.reference.sampler import (
+from tests.reference.noise_laws import (
+    Array,
+    coin,
+    even,
+    gaussian,
+    gaussian_above,
+    geometric,
+    laplace,
+    laplace_above,
+    listed,
+    pan_chance,
+    response_law,
+    square_law,
+    successes,
+    tail_of_laplace,
+)
+from tests.statistical.samplers import (
     ALARM,
     MISS,
     OFF,
-    Array,
-    Cumulative,
     Draw,
     Sampler,
     Samplers,
     ends_to,
     finding,
-    gaussian,
-    laplace,
     less_by,
 )
 
@@ -75,54 +88,6 @@ def _others(rate: Fraction) -> int:
 
 
 # ---- laws ----
-
-
-def _laplace_above(minimum: int) -> Cumulative:
-    def cumulative(z: Array, scale: float) -> Array:
-        below = laplace(np.array([minimum - 1.0]), scale)
-        return np.maximum(laplace(z, scale) - below, 0.0) / (1 - below)
-
-    return cumulative
-
-
-def _gaussian_above(minimum: int) -> Cumulative:
-    def cumulative(z: Array, sigma: float) -> Array:
-        below = gaussian(np.array([minimum - 1.0]), sigma)
-        return np.maximum(gaussian(z, sigma) - below, 0.0) / (1 - below)
-
-    return cumulative
-
-
-def _geometric(z: Array, scale: float) -> Array:
-    return np.where(z >= 0, -np.expm1(-(z + 1) / scale), 0.0)
-
-
-def _binomial(trials: int, chance: Callable[[float], float]) -> Cumulative:
-    def cumulative(z: Array, parameter: float) -> Array:
-        from scipy.special import betainc
-
-        # P[X <= z] = I_{1-p}(n - z, z + 1)
-        some = betainc(np.maximum(trials - z, 1e-9), np.maximum(z, 0) + 1, 1 - chance(parameter))
-        return np.where(z >= trials, 1.0, np.where(z < 0, 0.0, some))
-
-    return cumulative
-
-
-def _coin(chance: Callable[[float], float]) -> Cumulative:
-    return lambda z, parameter: np.where(z >= 1, 1.0, np.where(z < 0, 0.0, 1.0 - chance(parameter)))
-
-
-def _listed(law: Callable[[float], Sequence[float]]) -> Cumulative:
-    return lambda z, parameter: np.cumsum(law(parameter))[z.astype(np.int64)]
-
-
-def _uniform(values: int) -> Cumulative:
-    return lambda z, parameter: np.clip((z + 1) / values, 0.0, 1.0)
-
-
-def _laplace_tail(scale: float, t: int) -> float:
-    """P[Z >= t], t >= 1."""
-    return math.exp(-t / scale) / (1 + math.exp(-1 / scale))
 
 
 # ---- what is drawn -----------------------------------------------------------------------------------------------
@@ -231,22 +196,6 @@ def _pan_squares(source: RandomSource, epsilon: Fraction, count: int) -> npt.Arr
     return np.repeat(np.arange(7), table.noisy_residues(0, np.zeros(7, np.int64)))
 
 
-def _response_law(epsilon: float) -> list[float]:
-    keep = math.exp(epsilon) / (math.exp(epsilon) + 4)
-    return [keep] + [(1 - keep) / 4] * 4
-
-
-def _square_law(epsilon: float) -> list[float]:
-    high = math.exp(epsilon) / (3 * math.exp(epsilon) + 4)
-    return [high if i in (1, 2, 4) else (1 - 3 * high) / 4 for i in range(7)]
-
-
-def _pan_chance(seen: bool, announced: bool) -> Callable[[float], float]:
-    """P[1]: the gap between the coins is tanh(epsilon / 2), and its square after one intrusion."""
-    sign, power = (1 if seen else -1), (2 if announced else 1)
-    return lambda epsilon: (1 + sign * math.tanh(epsilon / 2) ** power) / 2
-
-
 # ---- the groups -----------------------------------------------------------------------------------------------------
 
 
@@ -285,25 +234,25 @@ def _gaussian_sampler(sigma: Fraction) -> Sampler:
 def _at_least(minimum: int) -> Sampler:
     ends = ends_to(max(minimum, 0) + 51, minimum - 1)
     draw: Draw = lambda source, scale, count: source.discrete_laplace_at_least(scale, minimum, count)  # noqa: E731
-    return Sampler(f"Laplace of scale 3, at least {minimum}", _laplace_above(minimum), draw, Fraction(3), ends)
+    return Sampler(f"Laplace of scale 3, at least {minimum}", laplace_above(minimum), draw, Fraction(3), ends)
 
 
 def _gaussian_at_least(sigma: Fraction, minimum: int) -> Sampler:
     ends = ends_to(max(minimum, 0) + 5.5 * float(sigma) + 2, minimum - 1)
     draw: Draw = lambda source, sigma, count: source.discrete_gaussian_at_least(sigma, minimum, count)  # noqa: E731
     name = f"Gaussian of sigma {float(sigma):g}, at least {minimum}"
-    return Sampler(name, _gaussian_above(minimum), draw, sigma, ends)
+    return Sampler(name, gaussian_above(minimum), draw, sigma, ends)
 
 
 def _binomials(trials: int, chance: Fraction, low: int, high: int) -> Sampler:
     draw: Draw = lambda source, p, count: source.binomial(trials, p, count)  # noqa: E731
-    return Sampler(f"{trials} of {float(chance):g}", _binomial(trials, float), draw, chance, ends_to(high, low - 1))
+    return Sampler(f"{trials} of {float(chance):g}", successes(trials, float), draw, chance, ends_to(high, low - 1))
 
 
 def _plain(name: str, values: int, draw: Draw, draws: int, broken: tuple[str, Draw] | None = None) -> Sampler:
     """A uniform law; its twin has one draw in a hundred fixed, or is the one given, whose draws have no order."""
     twin = broken or (f"{name}: one in a hundred is fixed", _spoilt(draw, 0))
-    return Sampler(name, _uniform(values), draw, Fraction(1), ends_to(values - 1, -1), draws, twin, broken is None)
+    return Sampler(name, even(values), draw, Fraction(1), ends_to(values - 1, -1), draws, twin, broken is None)
 
 
 @lru_cache(maxsize=1)
@@ -311,9 +260,9 @@ def groups() -> tuple[Samplers, ...]:
     """All samplers, in the groups in which they are tested."""
     one, zero, three = Fraction(1), np.array([0.0]), Fraction(3)
     singly: Draw = lambda source, scale, count: [source.discrete_laplace(scale) for _ in range(count)]  # noqa: E731
-    exceed = _binomial(10**6, lambda scale: _laplace_tail(scale, 36))
+    exceed = successes(10**6, lambda scale: tail_of_laplace(scale, 36))
     above: Draw = lambda source, scale, count: source.discrete_laplace_exceedances(10**6, scale, 36, count)  # noqa: E731
-    many = _binomial(10**4, lambda sigma: 1.0 - float(gaussian(np.array([10.0]), sigma)[0]))
+    many = successes(10**4, lambda sigma: 1.0 - float(gaussian(np.array([10.0]), sigma)[0]))
     larger: Draw = lambda source, sigma, count: source.discrete_gaussian_exceedances(10**4, sigma, 11, count)  # noqa: E731
     fewer = ("how many Gaussians are above: 5 % too small", less_by(larger, Fraction(19, 20)))
     less = ("a universe: 5 % too small", less_by(_all_places, Fraction(19, 20)))
@@ -336,8 +285,8 @@ def groups() -> tuple[Samplers, ...]:
             _gaussian_sampler, sorted({*(4 * w for w in _WIDTHS), *_parameters_of_releases("gaussian")})
         ),
         "geometric, and noise above a cut": (
-            Sampler("geometric, scale 3", _geometric, RandomSource.geometric, three, ends_to(51, -1)),
-            Sampler("geometric, scale 40", _geometric, RandomSource.geometric, Fraction(40), ends_to(680, -1)),
+            Sampler("geometric, scale 3", geometric, RandomSource.geometric, three, ends_to(51, -1)),
+            Sampler("geometric, scale 40", geometric, RandomSource.geometric, Fraction(40), ends_to(680, -1)),
             *map(_at_least, (-1, 0, 7)),
             *(_gaussian_at_least(sigma, c) for sigma, c in ((three, -1), (three, 7), (Fraction(200), 300))),
             Sampler("how many are above", exceed, above, three, ends_to(30, -1)),
@@ -345,13 +294,13 @@ def groups() -> tuple[Samplers, ...]:
             Sampler("a universe", exceed, _all_places, three, ends_to(30, -1), 20_000, less),
         ),
         "Bernoulli and binomial": (
-            Sampler("Bernoulli, 1/2", _coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
-            Sampler("Bernoulli, 3/4", _coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
-            Sampler("Bernoulli, exp(-1.5)", _coin(minus), once, Fraction(3, 2), zero),
+            Sampler("Bernoulli, 1/2", coin(float), RandomSource.bernoulli, Fraction(1, 2), zero),
+            Sampler("Bernoulli, 3/4", coin(float), RandomSource.bernoulli, Fraction(3, 4), zero),
+            Sampler("Bernoulli, exp(-1.5)", coin(minus), once, Fraction(3, 2), zero),
             _binomials(40, Fraction(3, 10), 0, 40),
             _binomials(40, Fraction(9, 10), 0, 40),
             _binomials(5000, Fraction(1, 2), 2200, 2800),
-            Sampler("10^12 of exp(-25)", _binomial(10**12, minus), rare, Fraction(25), ends_to(60, -1)),
+            Sampler("10^12 of exp(-25)", successes(10**12, minus), rare, Fraction(25), ends_to(60, -1)),
         ),
         "exponential mechanism": (Choice("256 of many", laplace, _choose, one, zero),),
         "uniform numbers, orders and samples": (
@@ -374,9 +323,9 @@ def groups() -> tuple[Samplers, ...]:
             ),
         ),
         "cells of pan-private tables": (
-            *(Sampler(name, _coin(_pan_chance(*how)), _pan_bits(*how), Fraction(e), zero) for how, e, name in coins),
-            Sampler("counters", _listed(_response_law), _pan_counters, Fraction(2), ends_to(3, 0), independent=False),
-            Sampler("squares", _listed(_square_law), _pan_squares, three, ends_to(5, 0), independent=False),
+            *(Sampler(name, coin(pan_chance(*how)), _pan_bits(*how), Fraction(e), zero) for how, e, name in coins),
+            Sampler("counters", listed(response_law), _pan_counters, Fraction(2), ends_to(3, 0), independent=False),
+            Sampler("squares", listed(square_law), _pan_squares, three, ends_to(5, 0), independent=False),
         ),
     }
     return tuple(Samplers(name, tuple(members)) for name, members in groups.items())

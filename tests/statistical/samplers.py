@@ -1,7 +1,7 @@
 """The noise of whole releases, from the counts that they publish, against its exact law; and how draws are tested.
 
 The audit trusts that the noise asked for is the noise drawn. Here the draws themselves are counted: those of whole
-releases, and in sampler_laws.py those of the samplers. One test is made to see a
+releases, and in sampler_groups.py those of the samplers. One test is made to see a
 parameter that is a little off: the likelihood ratio of the laws with the parameter 1 % larger and 1 % smaller, the most
 powerful there is. Chi-square over cells, and over pairs of consecutive draws, sees other faults.
 
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from tests.reference.noise_laws import Array, Cumulative, gaussian, laplace
 
 from discreet.central import Mechanism, Offset, Stability
 from discreet.noise import RandomSource, system_source
@@ -29,8 +30,6 @@ from discreet.published import PrivateSpaceSaving
 from discreet.summaries import ExactCounts, MisraGries, SpaceSaving, Summary
 from discreet_audit.core import Audit, AuditCase, Effort, Finding, Twin, twin
 
-Array = npt.NDArray[np.float64]
-Cumulative = Callable[[Array, float], Array]
 Draw = Callable[[RandomSource, Fraction, int], npt.ArrayLike]
 
 REJECT = 1e-10
@@ -144,23 +143,6 @@ def _fit(check: str, observed: Array, expected: Array) -> Finding:
         return finding(check, "chi-square", 0.0, 0.0, o[0])
     statistic = sum((x - y) ** 2 / y for x, y in zip(o, e, strict=True))
     return finding(check, "chi-square", float(chdtri(len(e) - 1, REJECT)), statistic, sum(o))
-
-
-def laplace(z: Array, scale: float) -> Array:
-    """P[Z <= z] of the discrete Laplace law."""
-    tail = np.exp(-np.abs(z + (z >= 0)) / scale) / (1 + math.exp(-1 / scale))
-    return np.where(z >= 0, 1 - tail, tail)
-
-
-def gaussian(z: Array, sigma: float) -> Array:
-    """P[Z <= z] of the discrete Gaussian law."""
-    if sigma > 5000:  # the mass up to z is that of the continuous law up to z + 1/2, to 0.01 / sigma^2
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr((z + 0.5) / sigma))
-    support = np.arange(-math.ceil(9 * sigma) - 2, math.ceil(9 * sigma) + 3)
-    sums = np.cumsum(np.exp(-(support.astype(np.float64) ** 2) / (2 * sigma * sigma)))
-    return np.asarray(sums[np.clip(z.astype(np.int64) - support[0], 0, len(sums) - 1)] / sums[-1])
 
 
 def ends_to(high: float, low: float | None = None) -> Array:
