@@ -121,6 +121,20 @@ def test_a_row_of_one_item():
         check(made, [item], law, read, [half_the_noise(made)])
 
 
+@pytest.mark.parametrize("kind", [HadamardResponse, LocalHashing])
+@pytest.mark.parametrize(("epsilon", "reports", "delta"), [(1.0, 40, 1e-3), (2.0, 60, 1e-4), (4.0, 30, 1e-2)])
+def test_shuffled_reports_cost_no_less_than_a_batch_shows(kind, epsilon, reports, delta):
+    """What is stated covers a batch in which all have one public function; half of it does not."""
+    made = kind("r", dc.Budget(epsilon), 2, shuffled=reports)
+    g = 2 if kind is HadamardResponse else laws.best_buckets(epsilon)
+    keep = math.exp(epsilon) / (math.exp(epsilon) + g - 1)
+    stated = made.shuffled_budget(delta)
+    assert stated.epsilon <= epsilon
+    assert laws.shuffled_delta(g, keep, reports, stated.epsilon) <= delta
+    assert laws.shuffled_delta(g, keep, reports, stated.epsilon / 2) > delta or stated.epsilon == epsilon
+    assert laws.shuffled_delta(g, keep, reports, 0.3 * stated.epsilon) > delta
+
+
 # ---- sketches --------------------------------------------------------------------------------------------------------
 
 

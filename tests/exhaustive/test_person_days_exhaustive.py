@@ -12,6 +12,7 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.reference import question_laws as laws
 
 from discreet.events.assembly import Assembler
 from discreet.events.tables import events_of
@@ -42,6 +43,21 @@ def sums_of(pairs):
         for item in items:
             total[MORE.index(item)] += 1.0 / math.sqrt(len(items))
     return total, len(held)
+
+
+def test_pairs_are_those_of_the_law():
+    """The sum of all vectors and the number of pairs, of all days and of one, for all sets of up to three rows."""
+    calendar = Calendar("1d")
+    for size in range(1, 4):
+        for chosen in itertools.combinations(KINDS, size):
+            rows = [(who, MOMENTS[moment], item) for who, moment, item in chosen]
+            for day, period in ((None, None), (1, calendar.period("2026-11-15"))):
+                exact, many = laws.days_of(rows, day)
+                total, told = sums_of(keys_of(chosen, calendar, period))
+                assert told == many
+                assert total == pytest.approx([exact.get(item, 0.0) / laws.L for item in MORE])
+                if (("u", 0) in {row[:2] for row in rows}) and (("u", 1) in {row[:2] for row in rows}) and day is None:
+                    assert laws.days_of([(who, 0, item) for who, _, item in rows])[1] < many  # days that share a vector
 
 
 def farthest(calendar, days=MOMENTS):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.reference.question_laws import several_counts_delta
 
 import discreet as dc
 from discreet.central.person_vectors import MOST_ITEMS, PersonVectors, alone, gaussian_delta
@@ -57,32 +58,17 @@ def test_the_rho_is_that_of_all_steps():
         assert rho > 0.99 * mechanism.cost.rho
 
 
-def laplace(epsilon: float, reach: int = 400) -> np.ndarray:
-    """The law of discrete Laplace noise of scale 1/epsilon on -reach .. reach."""
-    law = np.exp(-epsilon * np.abs(np.arange(-reach, reach + 1)))
-    return law / law.sum()
-
-
-def delta_of(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
-    return float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum())
-
-
-def composed_delta(epsilons: list[float], epsilon: float) -> float:
-    """Two counts that one person moves by one each: the exact delta of both at an epsilon."""
-    laws = [(laplace(each)[1:], laplace(each)[:-1]) for each in epsilons]
-    together = [np.multiply.outer(laws[0][side], laws[1][side]) for side in (0, 1)]
-    return delta_of(*together, epsilon)
-
-
 def test_two_counts_of_a_report_together_keep_the_budget():
     table = {"who": ["a", "b", "b"]}
     budget = dc.Budget(1.0)
     asked = Report({"one": dc.Count(), "two": dc.Distinct(column="who")}, budget, user="who", shares=[0.3, 0.7])
     parts = [part.epsilon for _, part in asked.ways(data_of(table), budget).values()]
+    scales = [1 / Fraction(part) for part in parts]
     # The law is cut at a distance where next to nothing is left.
-    assert composed_delta(parts, budget.epsilon) <= 1e-12
-    assert composed_delta(parts, 0.99 * budget.epsilon) > 1e-4  # and all of it is used
-    assert composed_delta([budget.epsilon, budget.epsilon], budget.epsilon) > 0.1  # the whole budget for each
+    assert several_counts_delta(scales, budget.epsilon * (1 + 1e-12)) <= 1e-12
+    assert several_counts_delta(scales, 0.99 * budget.epsilon) > 1e-4  # and all of it is used
+    whole = [1 / Fraction(budget.epsilon)] * 2  # the whole budget for each
+    assert several_counts_delta(whole, budget.epsilon) > 0.1
 
 
 @pytest.mark.parametrize("listed", [1, 5])

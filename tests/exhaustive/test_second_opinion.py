@@ -27,12 +27,6 @@ from discreet.privacy.calibration.discovery import discovery_delta
 from discreet.published import PrivateMisraGries
 
 ROOT = Path(__file__).parents[1]
-ALONE = ["branches.py", "hash_order.py", "linear_sketch.py", "misra_gries.py", "naive_laws.py", "neighbours.py",
-         "pan_laws.py", "sabotage.py", "sampled.py", "space_saving.py", "user_misra_gries.py"]  # fmt: skip
-
-
-# Groups and person-days wrap mechanisms that have laws of their own; what is checked of the wrapping is the audit's.
-WITH_THE_AUDIT = {"tests.statistical.group_rows", "tests.statistical.day_rows"}
 
 
 def imported(path):
@@ -41,22 +35,32 @@ def imported(path):
     return found | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
 
 
+def needed(path, seen):
+    """What a file imports, and what the files of tests that it imports do."""
+    found = imported(path)
+    for name in {name for name in found if name.startswith("tests.")} - seen:
+        seen.add(name)
+        found |= needed(ROOT.parent / f"{name.replace('.', '/')}.py", seen) if name.count(".") > 1 else set()
+    return found
+
+
+def of_ours(names):
+    return {name for name in names if name.partition(".")[0] in ("discreet", "discreet_audit")}
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "exhaustive").glob("*.py")), ids=lambda path: path.name)
 def test_no_law_here_asks_the_audit(path):
-    """Neither itself nor by what it has from tests/reference."""
-    found = imported(path)
-    for name in [name for name in found if name.startswith("tests.reference.") and name not in WITH_THE_AUDIT]:
-        found |= imported(ROOT.parent / f"{name.replace('.', '/')}.py")
-    assert not [name for name in found if name.startswith(("discreet_audit", "discreet.audit"))]
+    """Neither itself nor by what it has from other files of tests."""
+    assert not [name for name in needed(path, set()) if name.startswith(("discreet_audit", "discreet.audit"))]
+    assert "dc.audit" not in path.read_text() or path.name == Path(__file__).name
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_the_second_opinion_shares_nothing(name):
+@pytest.mark.parametrize("path", sorted((ROOT / "reference").glob("*.py")), ids=lambda path: path.name)
+def test_the_second_opinion_shares_nothing(path):
     """No import of the package or of the audit, but for the hash that kernels order keys by."""
-    of_ours = {
-        each for each in imported(ROOT / "reference" / name) if each.partition(".")[0] in ("discreet", "discreet_audit")
-    }
-    assert of_ours <= ({"discreet"} if name == "hash_order.py" else set())
+    allowed = {"discreet"} if path.name == "hash_order.py" else set()
+    assert of_ours(imported(path)) <= allowed
+    assert of_ours(needed(path, set())) <= {"discreet"}
 
 
 @pytest.mark.parametrize("budget", [dc.Budget(1.0, 1e-2), dc.Budget(2.0, 1e-4), dc.Budget(0.7, 1e-3)], ids=str)

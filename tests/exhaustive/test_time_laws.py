@@ -11,10 +11,12 @@ import functools
 import itertools
 import math
 import random
+from collections import Counter as Counts
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 from tests.reference import naive_laws as naive
 from tests.reference import time_laws as laws
 from tests.reference.branches import Silent, law_of
@@ -22,7 +24,7 @@ from tests.reference.counter_laws import apart, noise
 
 import discreet as dc
 from discreet.continual import Counter, DistinctCount, Histogram, one_shot
-from discreet.noise import RandomSource
+from discreet.noise import RandomSource, seeded_source
 
 APART = 1e-5
 
@@ -256,6 +258,34 @@ def test_cuts_that_hide_what_one_event_brought(horizon, base, most):
     widest = (base - 1) * laws.tree_levels(horizon, base)
     assert laws.sum_tail(sigma, widest, made.scheme.cut(1) - 1) <= share
     assert laws.sum_tail(sigma, widest, made.scheme.cut(1) - 2) > share * (1 - 1e-6)
+
+
+# ---- choices, draw by draw -------------------------------------------------------------------------------------------
+
+
+def test_choices_by_scores():
+    """40,000 seeded choices of the compiled source have the odds, and not those of an epsilon 10 % larger."""
+    scores, epsilon, count = {0: 0, 1: 1, 2: 3, 3: -2}, Fraction(6, 5), 40_000
+    source = seeded_source(9)
+    seen = Counts(
+        tuple(int(x) for x in source.exponential_mechanism(np.array([*scores.values()]), epsilon, 1, k=2))
+        for _ in range(count)
+    )
+    blocks = Counts(
+        source.choose_in_blocks(
+            np.array([0.0, 1.0]), np.array([2, 2]), lambda block, place: Fraction(3 * block + place, 2)
+        )
+        for _ in range(count // 4)
+    )
+    for rate, right in ((0.6, True), (0.66, False)):
+        law = laws.choices_law(scores, 2, rate)
+        expected = [law[key] * count for key in sorted(law)]
+        assert bool(chisquare([seen[key] for key in sorted(law)], expected).pvalue > 1e-4) is right
+    for rate, right in ((1.0, True), (1.15, False)):
+        places = {(block, place): -(3 * block + place) / 2 for block in (0, 1) for place in (0, 1)}
+        law = laws.choices_law(places, 1, rate)
+        expected = [law[key] * (count // 4) for key in sorted(law)]
+        assert bool(chisquare([blocks[key] for (key,) in sorted(law)], expected).pvalue > 1e-4) is right
 
 
 # ---- one release of a histogram, and trees of them -------------------------------------------------------------------

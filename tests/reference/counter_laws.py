@@ -132,6 +132,22 @@ def offset_law(counters: Counts, alpha: int, rate: Fraction, cut: int, shard: in
     return found
 
 
+def top_of_groups(counters: Mapping[tuple[Any, Any], int], alpha: int, rate: Fraction, cut: int, k: int) -> Law:
+    """groups.md: pairs of a group and an item are items, and the k largest of each group are taken of the release.
+
+    {((group, ((item, number), ...)), ...), a0): chance}; equal numbers in the order of the items.
+    """
+    named, found = {repr(pair): pair for pair in counters}, {}
+    for (rows, a0), chance in offset_law(counters, alpha, rate, cut).items():
+        groups: dict[Any, list[tuple[int, Any]]] = {}
+        for pair, value, _ in rows:
+            group, item = named[pair]
+            groups.setdefault(group, []).append((-value, item))
+        best = [(group, tuple((item, -value) for value, item in sorted(pairs)[:k])) for group, pairs in groups.items()]
+        add(found, (tuple(sorted(best)), a0), chance)
+    return found
+
+
 def sharded_law(shards: Sequence[tuple[Counts, int]], rate: Fraction, cut: int) -> Law:
     """shards.md, section 1: every shard publishes by itself, with the whole budget."""
     laws = [offset_law(*shard, rate, cut, place) for place, shard in enumerate(shards)]

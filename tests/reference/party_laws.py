@@ -46,6 +46,36 @@ def reports(truths: Sequence[int], choices: int, epsilon: float) -> Law:
     return together([response(truth, choices, epsilon) for truth in truths])
 
 
+def shuffled_delta(choices: int, keep: float, reports: int, epsilon: float) -> float:
+    """Of reports in an unknown order, one is replaced: delta of how many there are of each answer, at an epsilon.
+
+    All have the same public function, g choices; of the others some say what one of the two items says, in any number.
+    A lower bound for all others, which may say other things.
+    """
+    other = (1 - keep) / (choices - 1)
+    worst = 0.0
+    for ones in range(reports):
+        # (reports that say the first choice, reports that say the second): the rest say something else.
+        counts: dict[tuple[int, int], float] = {(0, 0): 1.0}
+        for first in [True] * ones + [False] * (reports - 1 - ones):
+            a, b = (keep, other) if first else (other, keep)
+            longer: dict[tuple[int, int], float] = {}
+            for (x, y), chance in counts.items():
+                for key, p in (((x + 1, y), a), ((x, y + 1), b), ((x, y), 1 - a - b)):
+                    longer[key] = longer.get(key, 0.0) + chance * p
+            counts = longer
+        both = []
+        for a, b in ((keep, other), (other, keep)):
+            law: dict[tuple[int, int], float] = {}
+            for (x, y), chance in counts.items():
+                for key, p in (((x + 1, y), a), ((x, y + 1), b), ((x, y), 1 - a - b)):
+                    law[key] = law.get(key, 0.0) + chance * p
+            both.append(law)
+        for one, two in (both, both[::-1]):
+            worst = max(worst, math.fsum(max(0.0, p - math.exp(epsilon) * two.get(key, 0.0)) for key, p in one.items()))
+    return worst
+
+
 def is_a_row_of_hadamard(bits: Sequence[int]) -> bool:
     """Whether the bits are the parities of r & x, x = 0, 1, ..., for some r ([MDP] 2.1)."""
     size = 1 << (len(bits) - 1).bit_length()

@@ -179,6 +179,15 @@ def first_look(items: Sequence[Any]) -> dict[Any, float]:
     return {item: L / math.sqrt(len(different)) for item in different}
 
 
+def days_of(rows: Sequence[tuple[Any, int, Any]], day: int | None = None) -> tuple[dict[Any, float], int]:
+    """person-days.md: a pair of a person and a day is one vector; the sum of all, and how many pairs there are."""
+    held: dict[tuple[Any, int], list[Any]] = {}
+    for who, when, item in rows:
+        if day is None or when == day:
+            held.setdefault((who, when), []).append(item)
+    return added_up([first_look(items) for items in held.values()]), len(held)
+
+
 def aim(noisy: float, sigma: float, passed: bool) -> float:
     """Section 2: b = 1024 clip((n/sigma - 2)/0.75, 1/16, 1), the least for what passed."""
     return 64.0 if passed else 1024 * min(max((noisy / sigma - 2) / 0.75, 1 / 16), 1.0)
@@ -244,3 +253,19 @@ def people_delta(
             to = pi + (1 - pi) * gaussian_delta(epsilon - math.log1p(-pi), left)
             worst = max(worst, to, gaussian_delta(epsilon + math.log1p(-pi), left))
     return worst
+
+
+# ---- reports.md ------------------------------------------------------------------------------------------------------
+
+
+def several_counts_delta(scales: Sequence[Fraction], epsilon: float) -> float:
+    """delta of numbers with Laplace noise of these scales, each of which one unit moves by 1: all of them together."""
+    laws: list[Law] = [{(): 1.0}, {(): 1.0}]
+    for scale in scales:
+        table = noise("laplace", scale)
+        for side, law in enumerate(laws):
+            laws[side] = {(*told, z + side): p * q for told, p in law.items() for z, q in table.items()}
+    return max(
+        math.fsum(max(0.0, p - math.exp(epsilon) * two.get(told, 0.0)) for told, p in one.items())
+        for one, two in (laws, laws[::-1])
+    )
