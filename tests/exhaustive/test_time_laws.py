@@ -402,6 +402,19 @@ def passes(law, scale, shift):
     return math.fsum(p * q for (a, p), (b, q) in itertools.product(table.items(), repeat=2) if a - b >= shift)
 
 
+@pytest.mark.parametrize("probability", [1e-3, 1e-7])
+def test_shifts_are_the_least_that_hide_what_one_release_has_alone(probability):
+    for scale in (Fraction(1), Fraction(7, 3)):
+        shift = one_shot.laplace_shift(scale, probability)
+        assert passes("laplace", scale, shift) <= probability < passes("laplace", scale, shift - 1)
+        shift = one_shot.gauss_shift(scale, probability)
+        assert passes("gaussian", scale, shift) <= probability < passes("gaussian", scale, shift - 1)
+        for items in (1, 7):
+            shift = one_shot.gumbel_shift(scale, probability, items)
+            chances = [laws.ahead_of_the_stop(items, each, scale) for each in (shift, shift - 1)]
+            assert chances[0] <= probability * (1 + 1e-9) < chances[1] * (1 + 2e-9)
+
+
 # ---- sparse ----------------------------------------------------------------------------------------------------------
 
 

@@ -211,6 +211,12 @@ def unknown_gumbel(counts: Counts, k: int, tau: Fraction, shift: int, limit: int
     return with_counts(chosen, counts, tau)
 
 
+def ahead_of_the_stop(items: int, shift: int, tau: Fraction) -> float:
+    """The chance that the first to be drawn is one of these items, of the next largest count + 1, and not the stop."""
+    law = choices_law({**dict.fromkeys(range(items), 0), "stop": shift}, 1, 2 / float(tau))
+    return 1 - law["stop",]
+
+
 def tree_of_releases(ticks: Sequence[Counts], base: int, release: Callable[[Counts], Law]) -> Law:
     """[CO] Algorithm 3: a node is released at its last tick, and a tick shows the sums of its nodes: {(ticks): chance}.
 
