@@ -63,6 +63,7 @@ NB_MODULE(_native, m) {
   discreet::bind_pan(m);
   discreet::bind_parquet_footer(m);
   discreet::bind_plain_rows(m);
+  discreet::bind_process(m);
   discreet::bind_records(m);
   discreet::bind_release_order(m);
   discreet::bind_sharded_misra_gries(m);

@@ -24,6 +24,7 @@ void bind_pairs(nb::module_& m);
 void bind_pan(nb::module_& m);
 void bind_parquet_footer(nb::module_& m);
 void bind_plain_rows(nb::module_& m);
+void bind_process(nb::module_& m);
 void bind_records(nb::module_& m);
 void bind_release_order(nb::module_& m);
 void bind_sharded_misra_gries(nb::module_& m);

@@ -1,8 +1,5 @@
 #include "discreet/readers/records.hpp"
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -44,15 +41,6 @@ Values<uint8_t> given(TextBytes&& bytes) {
   char* const first = bytes.take().release();
   nb::capsule owner(first ? first : new char[1], [](void* p) noexcept { delete[] static_cast<char*>(p); });
   return Values<uint8_t>(static_cast<uint8_t*>(owner.data()), {size}, owner);
-}
-
-// Blocks are made and freed without end. Where what is freed at the end of the heap goes back to the system, which clears
-// its pages each time anew, that takes a third of the time of reading.
-void keep_freed_memory() {
-#if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
-#endif
 }
 
 // What read() finds in a text, without the GIL.
@@ -286,9 +274,6 @@ void bind_blocks(nb::module_& m) {
 
 void bind_records(nb::module_& m) {
   bind_blocks(m);
-  m.def("keep_freed_memory", &keep_freed_memory,
-        "Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which "
-        "have the process for themselves.");
   m.def("record_ends", &ends_of, nb::arg("text"), nb::arg("delimiter"), nb::arg("cell"), nb::arg("quote") = '"' + 0,
         "The offsets (int64) after the records of delimited text, and how its last cell goes on: 0 at its start, 1 "
         "plain, 2 inside quotes, 3 after a quote that may have closed it.");

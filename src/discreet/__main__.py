@@ -1,5 +1,5 @@
 """`python -m discreet`: the command line."""
 
-from discreet.cli import main
+from discreet.cli import command
 
-main()
+command()

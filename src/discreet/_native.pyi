@@ -609,6 +609,19 @@ def bounds_of(counts: object, below: object, above: object, lowest: float, cut: 
     (lower, upper): counts less and plus a distance, at least `lowest`; lower ends not above a cut are `lowest`.
     """
 
+def keep_freed_memory() -> None:
+    """
+    Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which have the process for themselves.
+    """
+
+def open_libraries(paths: Sequence[str]) -> None:
+    """
+    Open the libraries of modules that will be imported in a thread of its own, while others are imported. A process may not end before they are open.
+    """
+
+def libraries_opened() -> None:
+    """Wait until they are."""
+
 class TextBlock:
     """
     A piece of a text, in memory that is used again. It begins with what the one before it has after its last record. NOT PRIVATE.
@@ -650,11 +663,6 @@ class TextBlock:
 
     def json_items(self, wanted: str | None) -> tuple[MadeColumn, int] | None:
         """The same of one column of json_rows; None if a row has no text."""
-
-def keep_freed_memory() -> None:
-    """
-    Use memory that was freed again, up to 64 MiB of it, before giving it back to the system: for commands, which have the process for themselves.
-    """
 
 def record_ends(text: bytes, delimiter: int, cell: int, quote: int = 34) -> tuple[bytes, int]:
     """

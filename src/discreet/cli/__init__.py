@@ -4,6 +4,6 @@ Standard output carries the release and nothing else; everything for the operato
 command needs is imported when it runs, so that `discreet --help` is quick.
 """
 
-from discreet.cli.process import main
+from discreet.cli.process import command, main
 
-__all__ = ["main"]
+__all__ = ["command", "main"]

@@ -8,6 +8,7 @@ raised again as long as it has not arrived.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import os
@@ -15,11 +16,19 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_LIBRARIES = {"numpy": ["_core/_multiarray_umath"], "pyarrow": ["lib", "_parquet"]}
+_SMALL_LIBRARIES = (
+    *("_bisect", "_contextvars", "_csv", "_ctypes", "_datetime", "_decimal", "_heapq", "_json", "_opcode", "_pickle"),
+    *("_queue", "_socket", "_struct", "_typing", "_uuid", "array", "fcntl", "math", "select"),
+)
+_NOT_FLUSHED = 120  # as Python has it
 _received: int | None = None
 _waiting: int | None = None  # one that came while nothing could be interrupted
 _done: str | None = None  # what became of something that must not be interrupted
@@ -143,6 +152,7 @@ def main() -> None:
     # Batches come and go one after the other: what Arrow frees is used again, and not kept beside. It looks once, when
     # it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    _open_libraries(sys.argv[1:])
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
     from discreet.storage import AtomicFile
@@ -160,11 +170,54 @@ def main() -> None:
     for file in AtomicFile.left:  # whose removal an interrupt hit
         with suppress(OSError):
             file.unlink()
-    # All is written and closed. Python would look through what was imported three times more before it lets go of it.
-    # DuckDB counts at the end what was not let go of, and prints a report of leaks: with it, Python does look.
-    if "duckdb" not in sys.modules:
-        gc.freeze()
     sys.exit(code)
+
+
+def command() -> None:
+    """The same for a process that is there for nothing else: it ends here.
+
+    All is written and closed. Python would take apart what it has imported, object by object and library by library:
+    a tenth of the time of a short command.
+    """
+    try:
+        main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or _NOT_FLUSHED
+    os._exit(code)
+
+
+def _open_libraries(words: list[str]) -> None:
+    """Begin to open the libraries of NumPy and pyarrow, where a command needs them, beside what is imported first.
+
+    A thread does, which Python knows nothing of. It takes 15 ms, in which no other library can be opened: so the small
+    ones that are imported meanwhile come first.
+    """
+    if not any(word.endswith(".parquet") for word in words):
+        return
+    # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name in _SMALL_LIBRARIES:
+        with suppress(ImportError):
+            import_module(name)
+    from discreet import _native
+
+    _native.open_libraries(library_paths())
+    atexit.register(_native.libraries_opened)
+
+
+def library_paths() -> list[str]:
+    """Where the libraries of NumPy and pyarrow are that Parquet files need."""
+    found = {name: PathFinder.find_spec(name) for name in _LIBRARIES}
+    folders = {name: (spec.submodule_search_locations or [""])[0] for name, spec in found.items() if spec is not None}
+    ending = EXTENSION_SUFFIXES[0]
+    return [f"{folder}/{module}{ending}" for name, folder in folders.items() for module in _LIBRARIES[name]]
 
 
 class _WithoutPandas:

@@ -262,7 +262,8 @@ class FileRows(Rows):
     def items(self) -> Iterator[Any]:
         """The items alone, batch by batch: `MadeColumn`s of native code where one column is read as it is."""
         if not self._alone or self._events.passes:
-            yield from super().items()
+            coming = super().items()
+            yield from coming if self._waits_for_bytes else read_ahead(coming)
             return
         self._made = True
         for name, arrays in self._read():
@@ -350,7 +351,8 @@ class FileRows(Rows):
             if format == "parquet" and self._bound is not None:
                 yield from self._selected(source)
             else:
-                yield from self._queried(self._of_table(source, format, self.reads), source)
+                read = self._queried(self._of_table(source, format, self.reads), source)
+                yield from read_ahead(read) if self._made and not self._waits_for_bytes else read
             return
         if pages is not None:
             self._assembler.same_kind(pages.kind, source.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ from pyarrow._parquet import ParquetReader  # pyarrow.parquet loads file systems
 
 from discreet import _native
 from discreet.errors import DataError
+from discreet.events.ahead import in_order
 from discreet.events.arrow_calls import filtered
 from discreet.events.inputs import ByteSource
 from discreet.events.items import broken_input, checked, choose, kind_of, unreadable, without_views
@@ -158,15 +159,18 @@ class ArrowColumns:
         runs = {name: pages.runs(group) for name, pages in self._pages.items()}
         texts = {name: self._texts(group, name, found, rows) for name, found in runs.items() if found is not None}
         others = [name for name in self._wanted if name not in texts]
-        if others:
-            for read in self._of_pyarrow(group, others, rows):
-                many = len(read[others[0]])
-                yield Batch([texts[name].take(many) if name in texts else read[name] for name in self._wanted])
-            return
-        few = all(chunk.is_dictionary for chunk in self._chunks[group])
-        most = _ROWS_OF_INDICES if few else _plain_rows(rows, self._chunks[group])
-        for first in range(0, rows, most):
-            yield Batch([texts[name].take(min(most, rows - first)) for name in self._wanted])
+        with ExitStack() as stack:
+            for each in texts.values():
+                stack.callback(each.close)
+            if others:
+                for read in self._of_pyarrow(group, others, rows):
+                    many = len(read[others[0]])
+                    yield Batch([texts[name].take(many) if name in texts else read[name] for name in self._wanted])
+                return
+            few = all(chunk.is_dictionary for chunk in self._chunks[group])
+            most = _ROWS_OF_INDICES if few else _plain_rows(rows, self._chunks[group])
+            for first in range(0, rows, most):
+                yield Batch([texts[name].take(min(most, rows - first)) for name in self._wanted])
 
     def _texts(self, group: int, name: str, runs: list[_native.ParquetRun], rows: int) -> _TextRows:
         def instead(before: int) -> Iterator[pa.Array]:
@@ -227,11 +231,15 @@ class _TextRows:
         instead: Callable[[int], Iterator[pa.Array]],
     ) -> None:
         self._source, self._kind, self._instead = source, kind, instead
-        self._runs = deque(runs)
+        self._made = in_order(partial(decoded, run, source) for run in runs)
         self._held: deque[_Piece] = deque()
         self._taken = 0
         self._arrays: Iterator[pa.Array] | None = None
         self._array = pa.nulls(0, kind)
+
+    def close(self) -> None:
+        """Nobody takes any more of them."""
+        self._made.close()
 
     def take(self, rows: int) -> pa.Array | Texts:
         """The next rows."""
@@ -251,10 +259,11 @@ class _TextRows:
 
     def _decode(self) -> bool:
         """Whether the next rows were decoded; otherwise pyarrow has to read on."""
-        if not self._runs:
+        made = next(self._made, None)
+        if made is None:
             raise damaged(self._source)
-        made = decoded(self._runs.popleft(), self._source)
         if made.nulls or made.bad:
+            self.close()
             self._arrays = self._instead(self._taken)
             return False
         self._held.append((made, 0, len(made)))

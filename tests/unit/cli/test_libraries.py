@@ -1,0 +1,34 @@
+"""Libraries that a command opens beside its imports: that they are there, and that nothing is imported by it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from discreet.cli.process import library_paths
+
+_OPENED = """
+import sys
+from pathlib import Path
+from discreet import _native
+_native.open_libraries(["/nowhere/at/all.so", *sys.argv[1:]])
+_native.libraries_opened()
+print("libarrow.so" in Path("/proc/self/maps").read_text(), "pyarrow" in sys.modules, "numpy" in sys.modules)
+"""
+
+
+def test_all_libraries_are_where_they_are_looked_for():
+    paths = library_paths()
+    assert len(paths) == 3
+    assert all(Path(path).is_file() for path in paths)
+
+
+def test_they_are_opened_and_one_that_is_not_there_is_passed_over():
+    done = subprocess.run([sys.executable, "-c", _OPENED, *library_paths()], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
+
+
+def test_a_process_may_end_while_they_are_being_opened():
+    script = "import sys; from discreet.cli import main; sys.argv = ['discreet', 'top', 'a.parquet', '--no-such']; main()"
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+        assert done.returncode == 2
