@@ -28,7 +28,7 @@ def test_they_are_opened_and_one_that_is_not_there_is_passed_over():
 
 
 def test_a_process_may_end_while_they_are_being_opened():
-    script = "import sys; from discreet.cli import main; sys.argv = ['discreet', 'top', 'a.parquet', '--no-such']; main()"
+    command = [sys.executable, "-c", "from discreet.cli import main; main()", "top", "a.parquet", "--no-such-option"]
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, timeout=60)
         assert done.returncode == 2
