@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running
+from tests.service.conftest import STREAMS, Running, catch_up
 
 import discreet as dc
 from discreet.errors import BudgetExceededError, ChargeConflictError, LedgerError, ParameterError
@@ -82,7 +82,7 @@ def test_a_following_grant_waits_for_the_operator(tmp_path: Path) -> None:
         running.pass_ticks(3)
     assert running.service.streams["people"].tick == 2
     granted(tmp_path / "budgets.sqlite", 2.5)
-    running.service.catch_up()
+    catch_up(running.service)
     assert running.service.streams["people"].tick == 3
     running.stop()
     assert len(charges(ledger)) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running, all_releases
+from tests.service.conftest import STREAMS, Running, all_releases, catch_up
 
 import discreet as dc
 from discreet.errors import OldStateError
@@ -39,7 +39,7 @@ def test_a_restored_folder_goes_on_with_what_waited(running: Any, tmp_path: Path
     assert not (tmp_path / "new" / "ledger.sqlite").exists()
     second = Service(running.configuration, tmp_path / "new", running.clock, ledger_path, take_over=True)
     running.clock.now += 60
-    second.catch_up()
+    catch_up(second)
     latest = second.streams["visits"].latest
     assert latest is not None
     assert abs(latest["value"] - 12) <= 1  # epsilon is 1e5
@@ -99,7 +99,7 @@ def test_backups_of_a_busy_service_are_of_one_moment(running: Any, tmp_path: Pat
         assert (kept.tick, ticks) == (len(ticks), list(range(1, kept.tick + 1)))
         ledger = tmp_path / f"new{number}" / "ledger.sqlite"
         service = Service(running.configuration, ledger.parent, running.clock, ledger, take_over=True)
-        service.catch_up()
+        catch_up(service)
         assert service.streams["visits"].tick > kept.tick
         service.stop()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.commands import run_here
-from tests.service.conftest import STREAMS, Running
+from tests.service.conftest import STREAMS, Running, catch_up
 
 from discreet.errors import LedgerError, OldStateError
 from discreet.service.definitions import load
@@ -179,7 +179,7 @@ def test_an_older_folder_beside_a_newer_ledger_is_refused(tmp_path: Path, name: 
     for copy in (True, False):
         service = Service(running.configuration, data, running.clock, ledger)
         running.clock.now += 60
-        service.catch_up()
+        catch_up(service)
         service.stop()
         if copy:
             shutil.copytree(data, backup)
@@ -199,7 +199,7 @@ def test_another_ledger_is_refused(tmp_path: Path, name: str, begun: bool, ticks
     for _ in range(2):
         service = Service(running.configuration, data, running.clock, ledger)
         running.clock.now += 60 * ticks
-        service.catch_up()
+        catch_up(service)
         service.stop()
         if not (begun and name == "lunch" and ticks == 0):  # a survey without a tick has nothing to draw again
             with pytest.raises(LedgerError, match="another"):

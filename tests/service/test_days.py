@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.service.conftest import Running, all_releases
+from tests.service.conftest import Running, all_releases, catch_up
 
 import discreet as dc
 from discreet.errors import ParameterError
@@ -46,7 +46,7 @@ def visit(running: Running, *visitors: str, **more: Any) -> None:
 
 def go_to(running: Running, when: str | float) -> None:
     running.clock.now = at(when) if isinstance(when, str) else when
-    running.service.catch_up()
+    catch_up(running.service)
 
 
 def published(running: Running, name: str = "people") -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def test_a_day_has_the_ticks_that_it_has(tmp_path: Path, day: str, ticks: int) -
     running = started(tmp_path / "data", f"{before}T22:00:00", {"people": PEOPLE})
     for hour in range(2 + 26):
         running.clock.now += 3600 if hour else 0
-        running.service.catch_up()
+        catch_up(running.service)
         visit(running, str(hour))
     found = by_day(running)
     assert (len(found[before]), len(found[day])) == (2, ticks)
@@ -160,7 +160,7 @@ def test_killed_across_midnight(tmp_path: Path, ledger_path: Any) -> None:
                     patch.setattr(kind, name, then_dies)
                     running.clock.now = at(when)
                     try:
-                        running.service.catch_up()
+                        catch_up(running.service)
                     except Killed:
                         kills += 1
                         running.again()
@@ -191,7 +191,7 @@ def test_stopped_for_two_days(running: Running) -> None:
     running.stop()
     running.clock.now = at("2026-11-18T23:59:59")
     running.start()
-    running.service.catch_up()
+    catch_up(running.service)
     visit(running, "somebody")
     go_to(running, "2026-11-19T00:00:00")
     days = by_day(running)

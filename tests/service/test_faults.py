@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 from tests.ports import free_port
-from tests.service.conftest import all_releases
+from tests.service.conftest import all_releases, catch_up
 
 import discreet as dc
 from discreet.service.access import make_token
@@ -146,7 +146,7 @@ class Place:
     def counted(self) -> tuple[dict[str, int], int, int]:
         """What the mechanisms have counted, without noise; after the process has ended."""
         service = Service(load(self.file), self.folder, lambda: time.time() + 1)
-        service.catch_up()
+        catch_up(service)
         streams: dict[str, Any] = service.streams
         batches = streams["batches"].present.mechanism.not_private_counts()
         people = int(streams["people"].present.mechanism._total[0])

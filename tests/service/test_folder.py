@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running
+from tests.service.conftest import STREAMS, Running, catch_up
 
 from discreet.errors import DiscreetError
 from discreet.service.folder import FolderLock
@@ -57,7 +57,7 @@ def test_nothing_is_acknowledged_once_the_folder_is_lost(
     if lose is not move:  # the first is still there, and does nothing
         other = Service(running.configuration, folder, running.clock)
         running.clock.now += 60
-        other.catch_up()
+        catch_up(other)
         assert abs(json.loads(other.store.release("visits", 1) or b"")["value"] - 10) <= 2
         other.stop()
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running
+from tests.service.conftest import STREAMS, Running, catch_up
 
 from discreet.service import journal
 from discreet.service.journal import LogLines
@@ -66,7 +66,7 @@ def test_delays_are_said_once_and_their_end(running: Running, monkeypatch: pytes
         slow.setattr(stream, "work", lambda: False)
         for _ in range(4):
             running.pass_ticks()
-    running.service.catch_up()
+    catch_up(running.service)
     late = [line for line in said() if "visits is" in line]
     assert late == [
         "stream visits is late: tick 1 has been over for 120 s and is not out",

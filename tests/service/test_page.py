@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
+from tests.service.conftest import catch_up
 from tests.service.stage import DESKTOP, PHONE, Stage, Tab, browser
 
 import discreet as dc
@@ -306,7 +307,7 @@ def test_a_service_that_was_away(tab, tmp_path):
         expect(page.locator("#connection")).to_contain_text("not connected")
         stage.clock.now += 240
         stage.start()
-        stage.service.catch_up()
+        catch_up(stage.service)
         expect(page.locator("#tick")).to_have_attribute("max", "5")
         expect(page.locator("#connection")).to_have_text("live")
         page.locator("#tick").press("Home")

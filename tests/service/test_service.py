@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
-from tests.service.conftest import START, STREAMS, Running
+from tests.service.conftest import START, STREAMS, Running, catch_up, seal
 
 import discreet as dc
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.service.access import make_token
-from discreet.service.definitions import StreamDefinition, configuration
+from discreet.service.definitions import configuration
 from discreet.service.runtime import Service
 from discreet.service.streams import Arrival, SpooledStream
 
@@ -56,7 +56,7 @@ def test_ticks_close_when_nothing_happened_and_missed_ones_are_published_as_such
     running.stop()
     running.clock.now += 4.2 * 60
     running.start()
-    running.service.catch_up()
+    catch_up(running.service)
     found = running.client.get("/v1/streams/visits/releases?from=1").json()["releases"]
     assert [release["tick"] for release in found] == [1, 2, 3, 4, 5, 6]
     assert [release["missed"] for release in found] == [False, False, True, True, True, False]
@@ -69,7 +69,7 @@ def test_a_clock_that_jumps_publishes_every_tick_once(running: Running) -> None:
     assert running.service.streams["visits"].tick == 60
     running.clock.now -= 3600
     running.send("visits", rows(5))
-    running.service.catch_up()
+    catch_up(running.service)
     running.pass_ticks(30)
     assert running.service.streams["visits"].tick == 60  # not again
     running.pass_ticks(31)
@@ -84,10 +84,10 @@ def test_it_is_not_ready_while_the_clock_is_behind(running: Running, caplog: pyt
     running.pass_ticks(60)
     assert running.client.get("/readyz").status_code == 200
     running.clock.now -= 30  # a small correction
-    running.service.catch_up()
+    catch_up(running.service)
     assert running.client.get("/readyz").status_code == 200
     running.clock.now -= 3600
-    running.service.catch_up()
+    catch_up(running.service)
     assert running.client.get("/readyz").status_code == 503
     assert "stream visits is late: the clock went back, and tick 61 begins in 36" in caplog.text
     running.again()
@@ -290,35 +290,6 @@ def test_former_words_define_the_same_stream_and_are_named(caplog: pytest.LogCap
         'streams.errors: trust = "central" is called "curator" now',
         'streams.lunch: trust = "local" is called "parties" now',
     ]
-
-
-def test_a_stream_that_began_in_former_words_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its charge is under the digest that it began with, and is not made again."""
-
-    def formerly(self: StreamDefinition) -> dict[str, Any]:
-        words = {"column": "item", "universe": "items"}
-        form = {words.get(name, name): value for name, value in self.public_form().items()}
-        return {**{name: form[name] for name in form if name != "title"}, "trust": "curator"}
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(StreamDefinition, "fixed", formerly)
-        running = Running(tmp_path, NOW).start()
-        began = {name: stream.definition.digest for name, stream in running.service.streams.items()}
-        assert running.send("errors", [{"error": "a"}] * 40).status_code == 202
-        running.pass_ticks()
-    for streams in (NOW, FORMER):
-        running.again(streams)
-        assert {name: stream.definition.digest for name, stream in running.service.streams.items()} == began
-        assert running.service.streams["errors"].charge_id(1) == f"errors-{began['errors']}"
-        assert running.send("errors", [{"error": "a"}]).status_code == 202
-        running.pass_ticks()
-    account = dc.Ledger(tmp_path / "ledger.sqlite").account("errors")
-    assert len([event for event in account.history() if event.kind == "charge"]) == 1
-    assert abs(running.latest("errors")["items"][0]["count"] - 42) <= 2
-    changed = {**NOW, "errors": {**NOW["errors"], "universe": ["a", "c"]}}
-    running.stop()
-    with pytest.raises(ParameterError, match=r'universe was \["a", "b"\] and is \["a", "c"\]'):
-        Service(configuration({"streams": changed}), tmp_path, running.clock)
 
 
 def test_answers_have_former_keys_beside_the_new_ones(running: Running) -> None:
@@ -566,7 +537,7 @@ def test_a_survey_at_the_end_of_a_horizon(tmp_path: Path) -> None:
     running = Running(tmp_path, {"lunch": lunch}).start()
     before = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
     running.clock.now += 60
-    running.service.seal()  # the second horizon is open, and the first tick not yet published
+    seal(running.service)  # the second horizon is open, and the first tick not yet published
     after = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
     assert before.round_id != after.round_id
     late = running.client.post("/v1/streams/lunch/messages", content=before.party(1).encode(["yes"]))
@@ -784,7 +755,7 @@ def test_a_draw_that_could_not_be_stored_is_stored_later(running: Running, monke
 
     monkeypatch.setattr(running.service.store, "publish", fail_twice)
     running.clock.now += 60
-    running.service.seal()
+    seal(running.service)
     for stream in running.service.streams.values():
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError):
@@ -800,7 +771,7 @@ def test_a_tick_that_the_ledger_could_not_take_is_shown_only_later(
 ) -> None:
     running.send("visits", rows(100))
     running.clock.now += 60
-    running.service.seal()
+    seal(running.service)
     stream = running.service.streams["visits"]
     with monkeypatch.context() as broken:
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.service.conftest import START, STREAMS, Running
+from tests.service.conftest import START, STREAMS, Running, catch_up
 
 import discreet as dc
 from discreet.noise import seeded_source
@@ -35,7 +35,7 @@ def test_an_event_that_comes_when_its_tick_is_over_counts_in_the_next(running: R
     running.send("visits", [{}] * 3)
     running.clock.now += 60.0  # nothing has looked at the clock since
     running.send("visits", [{}] * 5)
-    running.service.catch_up()
+    catch_up(running.service)
     stream: Any = running.service.streams["visits"]
     assert (stream.tick, stream.spool_events) == (1, 5)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running
+from tests.service.conftest import STREAMS, Running, catch_up, seal
 
 from discreet.service import event_spool as spools
 from discreet.service.event_spool import EventSpool, Record, packed
@@ -74,7 +74,7 @@ def test_a_read_that_fails_at_any_record_loses_nothing(
             assert sent.status_code == 202
             people += 10
         running.clock.now += 60
-        running.service.seal()
+        seal(running.service)
         stream: Any = running.service.streams["searches"]
         with monkeypatch.context() as broken:
             failing_reads(broken, stream._spool, at, error)
@@ -82,7 +82,7 @@ def test_a_read_that_fails_at_any_record_loses_nothing(
                 stream.work()
             assert stream.tick == at
             assert stream.work()
-        running.service.catch_up()
+        catch_up(running.service)
         assert stream.tick == at + 1
         assert counted(running) == people
         assert not files(running, "searches")
@@ -112,7 +112,7 @@ def test_events_that_the_mechanism_took_in_part_are_given_anew(
 
     monkeypatch.setattr(Curated, "add", fails_once)
     running.clock.now += 60
-    running.service.seal()
+    seal(running.service)
     for name in ("searches", "visits"):
         with pytest.raises(MemoryError):
             running.service.streams[name].work()
@@ -127,7 +127,7 @@ def test_a_draw_that_fails_in_between_is_made_anew_from_the_state_on_disk(
 ) -> None:
     running.send("visits", rows(30))
     running.clock.now += 60
-    running.service.seal()
+    seal(running.service)
     stream: Any = running.service.streams["visits"]
     with monkeypatch.context() as broken:
 

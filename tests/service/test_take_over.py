@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.conftest import STREAMS, Running, all_releases
+from tests.service.conftest import STREAMS, Running, all_releases, catch_up, seal
 
 import discreet as dc
 from discreet.errors import TakenOverError
@@ -48,12 +48,12 @@ def test_the_ledger_refuses_who_was_taken_over(copied: Any) -> None:
     second = Service(first.configuration, folder, first.clock, ledger, take_over=True)
     first.send("visits", [{}] * 7)
     first.clock.now += 60
-    first.service.seal()
+    seal(first.service)
     for stream in first.service.streams.values():
         with pytest.raises(TakenOverError, match="was taken over by"):
             stream.work()
     assert len(steps_of(ledger, "visits")) == 1
-    second.catch_up()
+    catch_up(second)
     assert [stream.tick for stream in second.streams.values()] == [2, 2, 2]
     second.stop()
     first.stop()
@@ -73,7 +73,7 @@ def test_a_folder_that_two_have_is_written_by_one(tmp_path: Path) -> None:
         pass
     assert not first.service._has_folder()
     first.clock.now += 60
-    second.catch_up()
+    catch_up(second)
     first.service.streams["visits"]._save(1, 2)  # type: ignore[attr-defined]
     second.stop()
     third = Service(first.configuration, first.folder, first.clock)

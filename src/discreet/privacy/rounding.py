@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
@@ -25,6 +26,16 @@ def rounded_up(value: Fraction) -> float:
 def rounded_down(value: Fraction) -> float:
     """The largest float that is not more than `value`, and not less than 0."""
     return max(0.0, -rounded_up(-value))
+
+
+def largest_float(holds: Callable[[float], bool], start: float) -> float:
+    """The largest number for which something holds that holds for all smaller ones, found from `start` on; or 0."""
+    low, high = 0.0, start
+    while holds(high):
+        low, high = high, 2.0 * high
+    while (middle := (low + high) / 2.0) not in (low, high):
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def figure_up(value: float) -> str:

@@ -27,7 +27,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.accounting import Charge, Tally, is_within
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import best_order, rho_at_order
-from discreet.privacy.rounding import SAFETY, rounded_down
+from discreet.privacy.rounding import SAFETY, largest_float, rounded_down
 
 DELTA_SHARE = 0.25
 """Of the grant's delta, for the deltas of releases; the rest is for the conversion, which loses 2.4 % of rho by it."""
@@ -84,12 +84,7 @@ class ZcdpFilter:
 
     def largest_epsilon(self, rho: float) -> float:
         """The largest epsilon that costs at most rho, and may be charged."""
-        low, high = 0.0, 1.0
-        while response_rho(high, self.order) <= rho:
-            low, high = high, 2.0 * high
-        while (middle := (low + high) / 2.0) not in (low, high):
-            low, high = (middle, high) if response_rho(middle, self.order) <= rho else (low, middle)
-        return low
+        return largest_float(lambda epsilon: response_rho(epsilon, self.order) <= rho, 1.0)
 
     def covers(self, other: ZcdpFilter) -> bool:
         """Whether everything that the other one lets through is let through here."""

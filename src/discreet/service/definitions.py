@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from logging import WARNING
 from pathlib import Path
 from typing import Any, Literal
@@ -42,7 +43,7 @@ MAX_TICKS = 2**24
 MAX_OPTIONS = 1000
 PLAUSIBLE_FIELDS = ("page", "host", "referrer", "event", "visitor")
 
-# Words of earlier versions, and what they are now: accepted for one version, in files and in folders that began then.
+# Words of earlier versions, and what they are now: accepted for one version.
 FORMER = {
     "key": {"item": "column", "items": "universe"},
     "trust": {"central": "curator", "local": "parties"},
@@ -134,7 +135,6 @@ class StreamDefinition(BaseModel):
     options: tuple[str, ...] | None = None
     protocol: Literal["HadamardResponse", "LocalHashing", "LocalSketch"] | None = None
     following: tuple[Grant, ...] = ()  # under each of which the stream goes on for another horizon
-    _begun: str | None = PrivateAttr(default=None)
     _table: Lookup | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
@@ -341,16 +341,10 @@ class StreamDefinition(BaseModel):
         said = self.model_dump(mode="json", exclude_none=True)
         return {name: value for name, value in said.items() if value not in ([], {})}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Changes with anything that must not change; of a stream that has begun, the one that it began with."""
-        return self._begun or hashlib.sha256(json.dumps(self.fixed(), sort_keys=True).encode()).hexdigest()
-
-    def begun_as(self, digest: str) -> StreamDefinition:
-        """The same, of a stream that began under this digest: other words for the same do not make another stream."""
-        same = self.model_copy()
-        same._begun = digest
-        return same
+        """Changes with anything that must not change."""
+        return hashlib.sha256(json.dumps(self.fixed(), sort_keys=True).encode()).hexdigest()
 
     def promise(self, run: int = 1) -> str:
         """What is promised, in one plain sentence."""

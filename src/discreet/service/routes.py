@@ -286,16 +286,14 @@ def _tag_headers(tag: str) -> dict[str, str]:
     return {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Vary": "Accept, Authorization"}
 
 
-def _tagged(request: Request, body: bytes, tag: str, media: str) -> Response:
-    """With an ETag; 304 for anyone who has it."""
-    if _is_known(request, tag):
-        return Response(None, 304, _tag_headers(tag))
-    return Response(body, 200, _tag_headers(tag), media)
-
-
-def _is_known(request: Request, tag: str) -> bool:
+def _known(request: Request, tag: str) -> Response | None:
+    """304 for anyone who has it."""
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
-    return f'"{tag}"' in known or "*" in known
+    return Response(None, 304, _tag_headers(tag)) if f'"{tag}"' in known or "*" in known else None
+
+
+def _tagged(request: Request, body: bytes, tag: str) -> Response:
+    return _known(request, tag) or Response(body, 200, _tag_headers(tag), "application/json")
 
 
 def _with_digest(value: shapes.StreamModel | shapes.StreamsModel) -> tuple[bytes, str]:
@@ -338,14 +336,14 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             streams = [described(stream) for stream in found]
             return _with_digest(shapes.StreamsModel(title=service.configuration.title, streams=streams))
 
-        return _tagged(request, *await archive.aside(made), "application/json")
+        return _tagged(request, *await archive.aside(made))
 
     @app.get("/v1/streams/{name}", response_model=shapes.StreamModel, responses=_ASKING, tags=["out"])
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
         of = readable(request, name)
         made = await archive.aside(lambda: _with_digest(described(of, whole=True)))
-        return _tagged(request, *made, "application/json")
+        return _tagged(request, *made)
 
     other: _Answers = {200: {"content": {"text/csv": {}, ARROW: {}}}}
 
@@ -386,8 +384,8 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         room = service.configuration.limits.answer_bytes
         tag = f"{of.definition.digest[:16]}-{begin}-{end}-{every}-{room}-{form}{'-final' if final else ''}"
         tag += "" if following is None else "-more"
-        if _is_known(request, tag):
-            return Response(None, 304, _tag_headers(tag))
+        if (known := _known(request, tag)) is not None:
+            return known
         which = Which(begin, end, every, final)
         last = await archive.aside(service.store.last_within, name, which, room)
         if last < end:
@@ -407,12 +405,12 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         if not tick:
             raise ProblemError(404, "Nothing has been published yet")
         tag = f"{of.definition.digest[:16]}-{tick}-{form}"
-        if _is_known(request, tag):
-            return Response(None, 304, _tag_headers(tag))
+        if (known := _known(request, tag)) is not None:
+            return known
         if form != "json":
             return await answered(request, of, Which(tick, tick), form, tag)
         body = await archive.aside(service.store.release, name, tick)
-        return Response(body, 200, _tag_headers(tag), "application/json")
+        return _tagged(request, body or b"", tag)
 
     @app.get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel, responses=_ASKING, tags=["out"])
     async def risen(
@@ -432,15 +430,15 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         following = begin + _BY_DEFAULT * every if begin + _BY_DEFAULT * every <= end else None
         ticks = range(begin, min(end, begin + (_BY_DEFAULT - 1) * every) + 1, every)
         tag = f"{of.definition.digest[:16]}-{over}-{begin}-{end}-{every}"
-        if _is_known(request, tag):
-            return Response(None, 304, _tag_headers(tag))
+        if (known := _known(request, tag)) is not None:
+            return known
 
         def made() -> bytes:
             found = list(increases(service.store, of, ticks, over))
             more = {} if following is None else {"next": following}
             return shapes.IncreasesModel(stream=name, over=over, increases=found, **more).to_json()
 
-        return _tagged(request, await archive.aside(made), tag, "application/json")
+        return _tagged(request, await archive.aside(made), tag)
 
     @app.get(
         "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],

@@ -173,7 +173,7 @@ class Service:
                 self._start(f"queue {name}", partial(feed.run, self._stopping))
 
     def start_writer(self) -> None:
-        """Begin to take events, and publish nothing before `catch_up`: for tests."""
+        """Begin to take events, and publish nothing yet."""
         for name, lane in self._lanes.items():
             self._start(f"write {name}", lane.run)
 
@@ -227,12 +227,6 @@ class Service:
                         stream.lock.release()
             self.journal.look(self.streams.values())
 
-    def seal(self) -> None:
-        """End the ticks that are over by the clock."""
-        now = self.clock()
-        for stream in self.streams.values():
-            stream.seal(now)
-
     def rest(self, *, last: bool = False) -> None:
         """What streams do by the clock, whether anything comes or not."""
         for stream in self.streams.values():
@@ -270,14 +264,6 @@ class Service:
         if did:
             stream.trouble = None
         return did
-
-    def catch_up(self) -> None:
-        """Do now what the threads would do: for tests, and with a clock of their own."""
-        self.seal()
-        for stream in self.streams.values():
-            while stream.work():
-                pass
-        self.journal.look(self.streams.values())
 
     # ---- events in --------------------------------------------------------------------------------------------------
 

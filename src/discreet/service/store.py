@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from discreet.errors import DiscreetError, TakenOverError
 from discreet.privacy.ledger import Ledger
@@ -65,19 +65,6 @@ class Which:
     last: int
     every: int = 1
     final: bool = False
-
-    def sql(self, what: Literal["release", "size"]) -> str:
-        """What is asked for, tick by tick."""
-        blob = "cast(r.release as blob)"
-        days = " join runs d on d.name = r.name and d.last = r.tick" if self.final else ""
-        return (
-            f"select r.tick, {blob if what == 'release' else f'length({blob})'} from releases r{days} "
-            "where r.name = ? and r.tick between ? and ? and r.tick % ? = 0 order by r.tick"
-        )
-
-    def of(self, name: str) -> tuple[str, int, int, int]:
-        """What the query is about."""
-        return name, self.first, self.last, self.every
 
 
 class Store:
@@ -235,10 +222,22 @@ class Store:
         found = self.some_releases(name, Which(tick, tick), 1)
         return found[0][1] if found else None
 
+    @contextmanager
+    def _published(self, name: str, which: Which, what: str) -> Iterator[sqlite3.Cursor]:
+        """Published ticks in order, each with something of its release."""
+        days = " join runs d on d.name = r.name and d.last = r.tick" if which.final else ""
+        sql = (
+            f"select r.tick, {what.format('cast(r.release as blob)')} from releases r{days} "
+            "where r.name = ? and r.tick between ? and ? and r.tick % ? = 0 order by r.tick"
+        )
+        values = name, which.first, which.last, which.every
+        with self._looking_up, closing(self._archive.execute(sql, values)) as rows:
+            yield rows
+
     def some_releases(self, name: str, which: Which, most: int) -> list[tuple[int, bytes]]:
         """Published ticks, each with its release as JSON: the first ones, until they have this many bytes together."""
         found: list[tuple[int, bytes]] = []
-        with self._looking_up, closing(self._archive.execute(which.sql("release"), which.of(name))) as rows:
+        with self._published(name, which, "{}") as rows:
             for tick, release in rows:
                 found.append((tick, release))
                 most -= len(release)
@@ -248,7 +247,7 @@ class Store:
 
     def last_within(self, name: str, which: Which, most: int) -> int:
         """The last tick of those that have this many bytes together, or of the first alone; `last` if all fit."""
-        with self._looking_up, closing(self._archive.execute(which.sql("size"), which.of(name))) as rows:
+        with self._published(name, which, "length({})") as rows:
             before = None
             for tick, size in rows:
                 most -= size

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import DiscreetError, LedgerError, ParameterError
 from discreet.privacy import Budget, Guarantee
 from discreet.privacy.ledger import Account, Ledger
-from discreet.service.definitions import ServiceLimits, StreamDefinition, differences, renamed
+from discreet.service.definitions import ServiceLimits, StreamDefinition, differences
 from discreet.service.event_spool import EventSpool, Record, packed
 from discreet.service.folder import make_folder, write_file
 from discreet.service.problems import ProblemError, gone, too_busy
@@ -180,7 +180,6 @@ class LiveStream(abc.ABC):
             self._begin()
         else:
             self._check(kept, now)
-            self.definition = self.definition.begun_as(kept.digest)
             self.timetable, self.tick = self.definition.timetable(kept.edges), kept.tick
             self.run = kept.run
             self._go_on(kept)
@@ -193,7 +192,7 @@ class LiveStream(abc.ABC):
 
     def _check(self, kept: Kept, now: float) -> None:
         """That the definition is the one that was begun, and that nothing that was announced is taken back."""
-        changed = differences(renamed(kept.definition)[0], self.definition.fixed())
+        changed = differences(kept.definition, self.definition.fixed())
         if changed:
             raise ParameterError(
                 f"the stream {self.name!r} has started, so its definition is fixed: {'; '.join(changed)}. For a "

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.privacy.checks import positive_number, probability
-from discreet.privacy.rounding import SAFETY
+from discreet.privacy.rounding import SAFETY, largest_float
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
@@ -96,18 +96,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _largest_rho(epsilon: float, delta: float) -> float:
-    low, high = 0.0, epsilon
-    while zcdp_epsilon(high, delta) <= epsilon:
-        low, high = high, 2.0 * high
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        if zcdp_epsilon(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+    return largest_float(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, epsilon)
 
 
 def pure_rho(epsilon: float) -> float:
