@@ -4,6 +4,8 @@
 change, `python tests/golden/answers/pin.py --write` writes the answers again, and the difference is part of the commit.
 """
 
+import re
+
 import pytest
 from tests.golden.answers.pin import ROOMS as EVERY
 from tests.golden.answers.pin import answer, cases, differences, pinned
@@ -16,6 +18,20 @@ ROOMS = [room for room in EVERY if room != "service"]  # tests/service has that 
 def test_it_answers_as_it_did(room, name):
     need_same_versions()
     assert list(differences(answer(room, name), pinned(room)[name])) == []
+
+
+def test_no_case_breaks_off():
+    """A case that ends in an error of its own, such as a wrong argument, notices nothing from there on."""
+    errors = (
+        "TypeError|AttributeError|LookupError|KeyError|IndexError|NameError|ArithmeticError|ValueError|AssertionError"
+    )
+    broken = [
+        (room, name)
+        for room in EVERY
+        for name, answered in pinned(room).items()
+        if isinstance(answered, str) and re.match(f"({errors}):", answered)
+    ]
+    assert broken == []
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -120,9 +120,14 @@ def sign_off_sheet(
         limits.append(f"for a person with 20 rows the factor {usual} becomes {weaker}, or more")
     if (several := several_spans(guarantee)) is not None:
         limits.append(several.rstrip("."))
-    if told.get("left_out"):
+    if told.get("left_out") and "counted" in told:
         limits.append(missing(**told["left_out"]).rstrip("."))
         limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
+    elif told.get("left_out"):  # numbers, whose notes say it
+        limits += [note.rstrip(".") for note in told["notes"]]
+        limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
+    elif told.get("left_out"):  # numbers, whose notes say it
+        limits += [note.rstrip(".") for note in told["notes"]]
     limits += [
         "facts about the whole group can still be learned",
         f"intervals: {100 * told.get('confidence', 0.95):g} % for all of them together",
@@ -130,7 +135,8 @@ def sign_off_sheet(
     epsilon, delta = spent(guarantee)
     bounds = [] if unit.get("max_items") is None else [f"at most {unit['max_items']} items of a person count"]
     if "range" in told:
-        bounds.append("values from {:g} to {:g}".format(*told["range"]))
+        low, high = (end if isinstance(end, str) else f"{end:g}" for end in told["range"])  # text: days and times
+        bounds.append(f"values from {low} to {high}")
     if isinstance(horizon_of(told), int):
         bounds.append(f"{horizon_of(told)} ticks, for which all is paid")
     elif horizon_of(told) == "any number of ticks":

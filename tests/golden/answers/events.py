@@ -553,9 +553,9 @@ def universe(make):
         made = make()
         texts = ["a", "5", "3", "b", "9", "-1", "", "007", "2025-01-02", "x" * 5000]
         found = {"repr": repr(made), "size": made.size}
-        for name in sorted(dir(made)):
+        for name in sorted(name for name in dir(made) if not name.startswith("_")):
             value = getattr(made, name, None)
-            if not name.startswith("_") and not callable(value):
+            if not callable(value):
                 found[name] = told(value)
         found["items"] = told(tried(lambda: made.items(range(min(made.size or 0, 3)))))
         found["numbers"] = [
@@ -619,9 +619,7 @@ def items():
         "items": [[told(one), told(tried(item_of, one))] for one in OBJECTS],
         "of numpy": [told(tried(of_numpy, one)) for one in OBJECTS],
         "of bytes": [item_of_bytes(text) for text in (b"a", b"\xff", b"", "ü".encode())],
-        "order": sorted(
-            range(20), key=lambda n: item_order(("b", 2, b"a", 1, "a", -5, 2**63, True, 1.5, None)[n % 10])
-        ),
+        "order": sorted(range(14), key=lambda n: item_order(("b", 2, b"a", 1, "a", -5, 2**63)[n % 7])),
         "several": [is_several(one) for one in OBJECTS],
         "row items": [
             told(tried(lambda o=one: None if (row := row_items(o)) is None else list(row))) for one in OBJECTS
@@ -799,13 +797,11 @@ def pairings():
     ]
     return [
         told(made),
-        told(tried(pair_keys, pa.array([1, 2, 2]), pa.array(["a", "b", "b"]))),
         [
-            told(tried(lambda m=one, n=name: getattr(m, n)(column)))
-            for one in made
-            for name in ("spans", "of", "numbers")
-            if hasattr(one, name)
+            told(tried(pair_keys, pa.array([1, 2, 2, 2], pa.int32()), pa.array(people)))
+            for people in (["a", "b", "b", None], [1, 2, 2, 3], [1.0, 2.0, 2.0, None], [True, False, False, True])
         ],
+        [told(tried(lambda m=one: m.spans(column, "rows.csv"))) for one in made],
     ]
 
 

@@ -486,11 +486,25 @@ def _json(row):
     return json.dumps(row)
 
 
-def charges():
-    """What a charge is known by: it follows from the question, the budget and the data."""
-    data = data_of(TABLE)
-    asked = [dc.Count(), dc.Count(user="who", nulls="skip"), dc.Top(column="page", k=3), dc.Top(column="page", k=4)]
-    return [[charge_id_of(question, data, budget) for question in asked] for budget in (BUDGET, PURE)]
+def charges(folder):
+    """What a charge about a day is known by: question, budget and files decide it. Here ids have numbers."""
+    days = {"user": "who", "unit": dc.User(per="1d"), "time": "ts"}
+    asked = [
+        dc.Count(**days, period="2025-06-02"),
+        dc.Count(**days, period=("2025-06-02", "2025-06-04")),
+        dc.Count(**days, period="2025-06-02", nulls="skip"),
+        dc.Top(**days, period="2025-06-02", column="page", k=3),
+        dc.Top(**days, period="2025-06-02", column="page", k=4),
+        dc.Count(),
+    ]
+    known, found = {None: None}, []
+    for name in ("one.csv", "other.csv", "one.csv"):
+        (folder / name).write_text("ts,who,page\n2025-06-02,a,b\n")
+        data = data_of(dc.read(folder / name))
+        for budget in (BUDGET, PURE):
+            ids = [charge_id_of(question, data, budget) for question in asked]
+            found.append([known.setdefault(each, f"{len(known)}: {(each or '')[:-16]}") for each in ids])
+    return [found, charge_id_of(asked[0], data_of(TABLE), BUDGET)]
 
 
 def kept(folder):

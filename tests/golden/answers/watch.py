@@ -279,7 +279,7 @@ def task(words):
         "needs items": made.needs_items,
         "mechanism": repr(mechanism),
         "guarantee": mechanism.guarantee.to_dict(),
-        "error": tried(mechanism.error, 3),
+        "error": tried(lambda: mechanism.error(3)),
     }
 
 
