@@ -1,7 +1,9 @@
 """Mistakes that a reviewer from outside would look for, in every room of the house.
 
-Written before anyone looked at the tests (docs/audit.md has how many were noticed then): budgets spent twice, the
-sensitivity of another unit, cuts and intervals that are off, checks left out, wrong defaults.
+Written before anyone looked at the tests: budgets spent twice, the sensitivity of another unit, cuts and intervals that
+are off, checks left out, wrong defaults. Of the 49 that change something, 45 were noticed as they were (docs/audit.md).
+Four were not: coordinates of sizes and losses (an eleventh digit of the noise), jobs of two budgets, floats as people,
+rows of nobody in sums (on Spark). "One of k choices" changes no delta above 10^-47.
 """
 
 from __future__ import annotations

@@ -125,9 +125,6 @@ def sign_off_sheet(
         limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
     elif told.get("left_out"):  # numbers, whose notes say it
         limits += [note.rstrip(".") for note in told["notes"]]
-        limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
-    elif told.get("left_out"):  # numbers, whose notes say it
-        limits += [note.rstrip(".") for note in told["notes"]]
     limits += [
         "facts about the whole group can still be learned",
         f"intervals: {100 * told.get('confidence', 0.95):g} % for all of them together",
