@@ -64,6 +64,11 @@ class ScriptedSource(RandomSource):
             return self.single
         return np.resize(self.turns.pop(0) if self.turns else self.each, size).astype(np.int64)
 
+    @property
+    def scales(self) -> npt.NDArray[np.float64]:
+        """Of every number that was drawn, in turn."""
+        return np.repeat([float(d.scale) for d in self.draws], [1 if d.size is None else d.size for d in self.draws])
+
     def discrete_laplace(self, scale: Any, size: Any = None) -> Any:
         return self._given("laplace", scale, size)
 

@@ -33,8 +33,7 @@ from discreet.multiparty import (
     Stream,
     Strings,
 )
-from discreet.multiparty import party_seam as seam
-from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Message, Packet, Protocol, Reports, StreamParty
+from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Packet, Protocol, Reports, StreamParty
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
@@ -80,49 +79,77 @@ def neighbours(size: int, length: int) -> Iterator[tuple[Input, Input]]:
                 yield first, (*first[:place], item, *first[place + 1 :])
 
 
-def cells_of(opened: tuple[Message, Any]) -> Cells:
-    """The numbers of a message in one row: of a sketch, or of all reports."""
-    content = opened[1]
+@dataclass(frozen=True)
+class Transcript:
+    """What a party sends: cells with Laplace noise of one scale each, and answers with their probabilities of 1.
+
+    `public` is all the rest, which must be the same for neighbours.
+    """
+
+    public: Any
+    cells: Cells
+    scales: npt.NDArray[np.float64]
+    chances: npt.NDArray[np.float64] = field(default_factory=partial(np.zeros, 0))
+
+
+def loss_between(first: Transcript, second: Transcript) -> float:
+    """The largest log-ratio of the probabilities of any transcript; infinite if something else tells them apart."""
+    same = first.public == second.public and np.array_equal(first.scales, second.scales)
+    if not same or len(first.cells) != len(first.scales):  # a cell without noise of its own
+        return math.inf
+    with np.errstate(divide="ignore"):
+        ones = np.abs(np.log(first.chances) - np.log(second.chances))
+        zeros = np.abs(np.log1p(-first.chances) - np.log1p(-second.chances))
+    return float(np.sum(np.abs(first.cells - second.cells) / first.scales) + np.sum(np.maximum(ones, zeros)))
+
+
+def cells_of(protocol: Protocol | LevelProtocol, message: bytes) -> Cells:
+    """The numbers of a message in one row: of a sketch, of all reports, or of the sketches of all levels."""
+    content = protocol.open(message)[1]
+    if isinstance(protocol, LevelProtocol):
+        return np.concatenate([sketch for _, sketch in content])
     return np.asarray(content.values if isinstance(content, Reports) else content, np.int64).ravel()
 
 
-def _shown(protocol: Protocol, items: Sequence[int], noise: int | Sequence[int] = 0, number: int = 0) -> Transcript:
+def shown(protocol: Any, items: Sequence[Any], noise: int | Sequence[int] = 0, number: int = 0) -> Transcript:
     """The numbers of a message whose noise is given, and the scales of the draws that were asked for."""
     source = ScriptedSource(each=noise)
-    cells = cells_of(protocol.open(protocol.party(number, source=source).encode(list(items))))
-    sizes = [draw.size or 0 for draw in source.draws]
-    return Transcript(sizes, cells, np.repeat([float(draw.scale) for draw in source.draws], sizes), np.zeros(0))
+    cells = cells_of(protocol, protocol.party(number, source=source).encode(list(items)))
+    return Transcript(source.draws, cells, source.scales)
 
 
-# ---- noise on a vector -----------------------------------------------------------------------------------------------
+Pairs = Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]
+"""Neighbouring inputs of a party: sequences of items."""
 
 
-def additive_loss(protocol: Protocol, length: int) -> tuple[float, int]:
-    """The largest loss over all neighbouring inputs and a few parties, and how many pairs there were."""
-    found = [
-        worst_pair(neighbours(UNIVERSE, length), partial(_shown, protocol, noise=0, number=number), loss_between)
-        for number in range(4)
-    ]
-    return max(loss for loss, _ in found), sum(pairs for _, pairs in found)
+def vector_loss(protocol: Any, pairs: Pairs, number: int = 0) -> tuple[float, int]:
+    """The largest loss of a vector with noise over pairs of neighbours, and how many there were."""
+    return worst_pair(pairs, partial(shown, protocol, number=number), loss_between)
+
+
+def message_loss(protocol: Any, pairs: Pairs, number: int = 0) -> tuple[float, int]:
+    """The largest |log ratio| of the probabilities of a message, byte for byte, over pairs of neighbours."""
+
+    def law(given: tuple[Any, ...]) -> OutputLaw:
+        return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
+
+    return worst_pair(pairs, law, ratio_loss)
+
+
+def of_all(found: Iterable[tuple[float, int]]) -> tuple[float, int]:
+    """The largest of some losses, and how many pairs there were in all."""
+    losses, pairs = zip(*found, strict=True)
+    return max(losses), sum(pairs)
 
 
 def noise_is_added(protocol: Any, length: int) -> int:
     """How many inputs there are of which the message is not the vector plus the noise that was drawn, cell by cell."""
     wrong, noise = 0, (1, -2, 0, 3, -1)
     for given in inputs(UNIVERSE, length):
-        plain, noisy = (_shown(protocol, given, each) for each in (0, noise))
+        plain, noisy = (shown(protocol, given, each) for each in (0, noise))
         right = len(plain.scales) == len(plain.cells) == len(noisy.cells)
         wrong += not (right and np.array_equal(noisy.cells - plain.cells, np.resize(noise, len(plain.cells))))
     return wrong
-
-
-def message_loss(protocol: Protocol, size: int, length: int, number: int = 0) -> tuple[float, int]:
-    """The largest |log ratio| of the probabilities of a message, byte for byte, over all neighbouring inputs."""
-
-    def law(given: Input) -> OutputLaw:
-        return law_of(lambda source: protocol.party(number, source=source).encode(list(given)))
-
-    return worst_pair(neighbours(size, length), law, ratio_loss)
 
 
 # ---- separation ------------------------------------------------------------------------------------------------------
@@ -301,23 +328,24 @@ class MessageAudit(Audit):
         yield never(self.same, (not holds(small, items, seed, generator) for seed, items in enumerate(streams)))
 
 
-def message_finding(what: str, small: Protocol, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
+def message_finding(what: str, small: Any, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
     return checked(what, quantity, small.epsilon * SLACK, loss, pairs)
 
 
 def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
     small = tiny(protocol)
     for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
-        found = [message_loss(small, 3, length, number) for number in numbers]
-        loss, pairs = max(loss for loss, _ in found), sum(pairs for _, pairs in found)
-        yield message_finding(f"messages of {length} item(s)", small, loss, pairs)
+        found = of_all(message_loss(small, neighbours(3, length), number) for number in numbers)
+        yield message_finding(f"messages of {length} item(s)", small, *found)
 
 
 def additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
     def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         small = tiny(protocol, **changes)
         yield never("cells without the noise that was drawn", noise_is_added(small, length), UNIVERSE**length)
-        yield message_finding("messages of a few items", small, *additive_loss(small, length + max(0, effort.length)))
+        longest = length + max(0, effort.length)
+        found = of_all(vector_loss(small, neighbours(UNIVERSE, longest), number) for number in range(4))
+        yield message_finding("messages of a few items", small, *found)
 
     return MessageAudit(findings, _sketch_twins, changes, same)
 
@@ -337,9 +365,7 @@ def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
 Speak = Callable[[Any, RandomSource], bytes]
 
 
-def speaking(
-    protocol: Any, name: str, encode: Callable[[Any, Any, RandomSource, Speak], bytes], **members: Any
-) -> Twin:
+def speaking(protocol: Any, name: str, encode: Callable[[Any, Any, RandomSource, Speak], bytes]) -> Twin:
     """A twin whose parties make their messages otherwise: `speak(items, source)` is how the right party would."""
 
     def party(self: Any, number: int, *, source: RandomSource | None = None) -> Any:
@@ -349,11 +375,11 @@ def speaking(
 
         return SimpleNamespace(encode=lambda items: encode(self, items, source or system_source(), speak))
 
-    return twin(protocol, name, party=party, **members)
+    return twin(protocol, name, party=party)
 
 
 def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
-    plain = cells_of(self.open(speak(items, ScriptedSource())))
+    plain = cells_of(self, speak(items, ScriptedSource()))
     noise = source.discrete_laplace(self.scale, len(plain)) * (plain != 0)
     return speak(items, ScriptedSource(each=noise))
 
@@ -618,17 +644,17 @@ class _Chosen(ScriptedSource):
     """No noise; every step is sampled; answers are kept, or not, as told. Writes down what was asked for.
 
     Args:
-        kept: Whether the answers of the first draw, the second, ... are kept; the last holds for all that follow.
+        kept: Whether the answers are kept.
         uniform: As of `ScriptedSource`.
         rate: The probability of a sample, where that may be more than 1/2.
     """
 
-    def __init__(self, kept: Sequence[int] = (1,), uniform: int = 0, rate: Fraction = Fraction(0)) -> None:
+    def __init__(self, kept: int, uniform: int, rate: Fraction) -> None:
         super().__init__(uniform=uniform)
         self.kept, self.keeps, self.rate = kept, list[float](), rate
         self.samples: list[tuple[Fraction, int]] = []
 
-    def cells(self, stream: Any, packet: Packet) -> npt.NDArray[np.int64]:
+    def cells(self, stream: Any, packet: Packet) -> Cells:
         """Everything that noise was added to, without it."""
         return _cells(packet)
 
@@ -636,18 +662,11 @@ class _Chosen(ScriptedSource):
         """Yes, for a probability of at most 1/2 (a sample); as told for a larger one (an answer that is kept)."""
         value = 1
         if Fraction(probability) > Fraction(1, 2) and Fraction(probability) != self.rate:
-            value = self.kept[min(len(self.keeps), len(self.kept) - 1)]
+            value = self.kept
             self.keeps.append(float(probability))
         else:
             self.samples.append((Fraction(probability), 1 if size is None else size))
         return value if size is None else np.full(size, value, np.int64)
-
-    @property
-    def scales(self) -> npt.NDArray[np.float64]:
-        """Of every noise that was drawn."""
-        return np.concatenate(
-            [np.full(1 if d.size is None else d.size, float(d.scale)) for d in self.draws if d.law == "laplace"]
-        )
 
 
 class _Lifted(_Chosen):
@@ -671,30 +690,6 @@ class _Lifted(_Chosen):
             dense[places] = counters - math.ceil(40 * stream.shape.scale(block))
             found.append(dense)
         return np.concatenate(found)
-
-
-@dataclass(frozen=True)
-class Transcript:
-    """What a party sends: cells with Laplace noise of one scale each, and answers with their probabilities of 1.
-
-    `public` is all the rest, which must be the same for neighbours.
-    """
-
-    public: Any
-    cells: npt.NDArray[np.int64]
-    scales: npt.NDArray[np.float64]
-    chances: npt.NDArray[np.float64]
-
-
-def loss_between(first: Transcript, second: Transcript) -> float:
-    """The largest log-ratio of the probabilities of any transcript; infinite if something else tells them apart."""
-    same = first.public == second.public and np.array_equal(first.scales, second.scales)
-    if not same or len(first.cells) != len(first.scales):  # a cell without noise of its own
-        return math.inf
-    with np.errstate(divide="ignore"):
-        ones = np.abs(np.log(first.chances) - np.log(second.chances))
-        zeros = np.abs(np.log1p(-first.chances) - np.log1p(-second.chances))
-    return float(np.sum(np.abs(first.cells - second.cells) / first.scales) + np.sum(np.maximum(ones, zeros)))
 
 
 # ---- streams ---------------------------------------------------------------------------------------------------------
@@ -741,7 +736,7 @@ def stream_transcript(stream: BlockStream, items: Sequence[Any]) -> Transcript:
     """The law of everything that is sent about these steps, one item or None each."""
     chances, kind = np.zeros(0), _Lifted if isinstance(stream, MergedMisraGriesStream) else _Chosen
     for kept, coin in itertools.product((0, 1), (0, 1)) if stream.samples else ((1, 0),):
-        source = kind([kept], coin, stream.sample_rate)
+        source = kind(kept, coin, stream.sample_rate)
         packet = _sent(stream, items, source)
         keep = source.keeps[0] if source.keeps else 1.0
         weight = (keep if kept else 1 - keep) / 2
@@ -904,20 +899,6 @@ def _opened(hierarchy: LevelProtocol, items: Sequence[Any], number: int, source:
     return opened
 
 
-def report_law(hierarchy: LevelProtocol, item: Any, number: int) -> OutputLaw:
-    """The law of the report of one item: its level and its bit."""
-    law: dict[Any, float] = {}
-    for level in range(len(hierarchy.levels)):
-        first = _Chosen(uniform=level)
-        _opened(hierarchy, [item], number, first)
-        for kept in itertools.product((0, 1), repeat=len(first.keeps)):
-            opened = _opened(hierarchy, [item], number, _Chosen(kept, level))
-            seen = tuple(None if part is None else tuple(part[1].values.tolist()) for part in opened)
-            chance = math.prod(keep if yes else 1 - keep for yes, keep in zip(kept, first.keeps, strict=True))
-            law[seen] = law.get(seen, 0.0) + chance / len(hierarchy.levels)
-    return OutputLaw(law, 0.0)
-
-
 class HierarchyAudit(Audit):
     """The four checks of a `Hierarchy` or `GridHierarchy`.
 
@@ -940,29 +921,24 @@ class HierarchyAudit(Audit):
 
     def exact(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """The law of a message of one or two items, for all or a few of the universe."""
-        size, losses, what = hierarchy.universe.size, [], "messages of one and two items"
+        size = hierarchy.universe.size
         ends = {0, 1, size // 2, size - 1} | set(range(min(size, 5)))
         items = sorted(set(hierarchy.universe.items(sorted(ends & set(range(size))))))
+
+        def pairs(*rest: Any) -> Pairs:
+            return itertools.permutations([(item, *rest) for item in items], 2)
+
         if not isinstance(hierarchy.by_level[0], _WRITTEN_OUT):
             spent = [protocol.epsilon for protocol in hierarchy.by_level]
-            losses = [max(spent) if hierarchy.local else math.fsum(spent)]
+            found = [(max(spent) if hierarchy.local else math.fsum(spent), 1)]
             what = "levels together, each as its own row shows"
-        elif hierarchy.local:
-            for number in range(8):  # whose public rows of the matrix tell different items apart
-                reports = [report_law(hierarchy, item, number) for item in items]
-                losses += [ratio_loss(one, two) for one, two in itertools.permutations(reports, 2)]
+        elif hierarchy.local:  # parties whose public rows of the matrix tell different items apart
+            found = [message_loss(hierarchy, pairs(), number) for number in range(8)]
             what = "the report of one item"
         else:
-
-            def law(items: Sequence[Any]) -> Transcript:
-                source = _Chosen()
-                cells = np.concatenate([content for _, content in _opened(hierarchy, items, 3, source)])
-                return Transcript(len(cells), cells, source.scales, np.zeros(0))
-
-            for rest in ([], [items[0]]):
-                laws = [law([item, *rest]) for item in items]
-                losses += [loss_between(one, two) for one, two in itertools.permutations(laws, 2)]
-        yield checked(what, "epsilon", hierarchy.epsilon * SLACK, max(losses), len(losses))
+            found = [vector_loss(hierarchy, each, 3) for each in (pairs(), pairs(items[0]))]
+            what = "messages of one and two items"
+        yield message_finding(what, hierarchy, *of_all(found))
 
     def statistical(self, hierarchy: LevelProtocol, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled code, told apart by the counts of all intervals of the two items."""
@@ -998,7 +974,7 @@ class HierarchyAudit(Audit):
         if hierarchy.local:
             twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(hierarchy, 0.5))]
             if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
-                twins.append(speaking(hierarchy, "a report to every level", _to_every_level, open=_open_every_level))
+                twins.append(speaking(hierarchy, "a report to every level", _to_every_level))
             return twins
         twins = [twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(hierarchy, levels / 2))]
         if levels > 1:
@@ -1014,7 +990,7 @@ def _unsplit(right: LevelProtocol, parts: float) -> property:
     return property(lambda self: levels)
 
 
-class _ToLevel(_Chosen):
+class _ToLevel(ScriptedSource):
     """Reports go to this level; the answers are those of another source."""
 
     def __init__(self, level: int, source: RandomSource) -> None:
@@ -1027,12 +1003,7 @@ class _ToLevel(_Chosen):
 
 def _to_every_level(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
     """NOT PRIVATE: a report to every level, each with the whole budget."""
-    return seam.pack_parts(speak(items, _ToLevel(level, source)) for level in range(len(self.levels)))
-
-
-def _open_every_level(self: Any, message: bytes) -> tuple[None, list[Any]]:
-    parts = seam.unpack_parts(message, len(self.levels))
-    return None, [LevelProtocol.open(self, part)[1][level] for level, part in enumerate(parts)]
+    return b"".join(speak(items, _ToLevel(level, source)) for level in range(len(self.levels)))
 
 
 register(
@@ -1123,8 +1094,8 @@ def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
         yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
     # Every message with its probability: that the code is the law above, and not noise on fewer items.
     small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
-    quantity = f"epsilon at {small.epsilon:g}"
-    yield message_finding("messages of 2 items of a universe of 2", small, *message_loss(small, 2, 2), quantity)
+    found, quantity = message_loss(small, neighbours(2, 2)), f"epsilon at {small.epsilon:g}"
+    yield message_finding("messages of 2 items of a universe of 2", small, *found, quantity)
 
 
 def _entries_twins(protocol: Any) -> Sequence[Twin]:

@@ -91,6 +91,6 @@ def test_counters_move_by_one_more_than_there_are():
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_responses_use_the_whole_budget(epsilon):
     for protocol in (HadamardResponse("r", dc.Budget(epsilon), 4), LocalHashing("r", dc.Budget(epsilon), 4)):
-        loss = max(message_loss(protocol, 4, 1, number)[0] for number in range(4))
+        loss = max(message_loss(protocol, neighbours(4, 1), number)[0] for number in range(4))
         assert loss == pytest.approx(epsilon, rel=1e-9)
         assert loss <= epsilon * (1 + 1e-12)
