@@ -62,7 +62,20 @@ from discreet.summaries import (
 )
 from discreet_audit import closed_forms as forms
 from discreet_audit.closed_forms import Key, NoiseLaw, StatePair
-from discreet_audit.core import Audit, Effort, Finding, Twin, checked, claim, faults, largest, never, register, twin
+from discreet_audit.core import (
+    Audit,
+    Effort,
+    Finding,
+    Twin,
+    altered,
+    checked,
+    claim,
+    faults,
+    largest,
+    never,
+    register,
+    twin,
+)
 from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
 from discreet_audit.statistical import ScoredPair, proved
 
@@ -1515,15 +1528,14 @@ def lower_cut(mechanism: Any) -> Twin:
 
 def leaked_order(mechanism: Any) -> Twin:
     """The items in an order of their own instead of that of the noisy counts."""
-    original: Callable[..., Release] = type(mechanism).__call__
 
-    def call(self: Any, summary: Any, source: Any = None) -> Release:
-        release = original(self, summary, source)
+    def call(right: Any, _: Any, *given: Any) -> Release:
+        release = right(*given)
         order = np.argsort(np.array(release.items, dtype=object), kind="stable")
         leaking = twin(release, "", items=[release.items[i] for i in order], counts=release.counts[order])
         return cast(Release, leaking.mechanism)
 
-    return twin(mechanism, "order of the items leaked", "statistical", __call__=call)
+    return altered(mechanism, "order of the items leaked", "statistical", __call__=call)
 
 
 # ---- the papers' errors and tempting shortcuts, word for word. NOT PRIVATE -------------------------------------------
@@ -1556,15 +1568,14 @@ def too_little_shared_noise(mechanism: Any) -> Sequence[Twin]:
 
 def length_without_margin(mechanism: Any) -> Twin:
     """A noisy length as it comes: it is below the true one half of the time, and so is the cut."""
-    original = type(mechanism).noisy_length
 
-    def length(self: Any, summary: Any, *given: Any) -> int:
+    def length(right: Any, _: Any, summary: Any, *given: Any) -> int:
         # Of an oracle the length is given, of a sketch its cells with noise, too.
         total, cells = (summary, ()) if isinstance(summary, int) else (summary.total, (summary.not_private_cells(),))
-        added = int(original(self, summary, *cells, ScriptedSource())) - int(total)
-        return max(0, int(original(self, summary, *given)) - added)
+        added = int(right(summary, *cells, ScriptedSource())) - int(total)
+        return max(0, int(right(summary, *given)) - added)
 
-    return twin(mechanism, "noisy length without its margin", noisy_length=length)
+    return altered(mechanism, "noisy length without its margin", noisy_length=length)
 
 
 def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:

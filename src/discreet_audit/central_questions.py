@@ -48,7 +48,7 @@ from discreet.summaries.moments import GroupSums, ValueMoment
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import half_the_noise, shown_by
 from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
-from discreet_audit.core import Audit, Effort, Finding, Twin, checked, claim, largest, never, register, twin
+from discreet_audit.core import Audit, Effort, Finding, Twin, altered, checked, claim, largest, never, register, twin
 from discreet_audit.exact import Draw, ScriptedSource, least_whole
 from discreet_audit.statistical import clopper_pearson, proved
 
@@ -151,10 +151,8 @@ class CountAudit(ShiftAudit):
             yield largest("one person more", mechanism.sensitivity, moved)
 
     def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
-        def exact_zero(self: Any, count: int, source: Any) -> int:
-            return type(mechanism).draw(self, count, source) if count else 0
-
-        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=exact_zero)]
+        exact_zero = lambda right, _, count, source: right(count, source) if count else 0  # noqa: E731
+        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=exact_zero)]
         if isinstance(mechanism, CreditedDistinct):
             every = lambda self, people, values: len(np.unique(values))  # noqa: E731
             twins.append(twin(mechanism, "every value is counted", "coupled", count_of=every))
@@ -389,13 +387,11 @@ class UniverseAudit(ShiftAudit):
         yield never("order of rows, items outside", map(broken, range(10)))
 
     def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
-        draw = type(mechanism).draw
-
-        def bare_zeros(self: Any, summary: Any, source: Any) -> Any:
-            drawn = draw(self, summary, source)
+        def bare_zeros(right: Any, _: Any, *given: Any) -> Any:
+            drawn = right(*given)
             return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
 
-        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=bare_zeros)]
         if self.moved(mechanism) > 1:
             twins.append(noise_for_one(mechanism, "noise for one item of a person", self.moved(mechanism)))
         return twins
@@ -451,14 +447,14 @@ class ReportAudit(ShiftAudit):
         yield never("one unit moves the answers", map(broken, range(5)))
 
     def twins(self, mechanism: Report) -> Sequence[Twin]:
-        ways, budget = Report.ways, mechanism.budget
+        budget = mechanism.budget
         whole = tuple(Fraction(1) for _ in mechanism.questions)
         twice = (
             Budget(2.0 * (budget.epsilon or 0.0), budget.delta) if budget.rho is None else Budget.zcdp(2 * budget.rho)
         )
         return [
             twin(mechanism, "every question has the whole budget", shares=whole),
-            twin(mechanism, "twice the budget", ways=lambda self, data, budget: ways(self, data, twice)),
+            altered(mechanism, "twice the budget", ways=lambda right, _, data, budget: right(data, twice)),
         ]
 
 
@@ -797,9 +793,8 @@ class QuantileChoiceAudit(QuantilesAudit):
         yield largest(check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
 
     def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
-        def overlapping(self: QuantileChoice, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
-            sides = QuantileChoice.below(self, node, part)
-            return (ShareChoice(side.first, side.last, node.start, node.end, side.level) for side in sides)
+        def overlapping(right: Any, _: Any, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
+            return (ShareChoice(side.first, side.last, node.start, node.end, side.level) for side in right(node, part))
 
         def too_small(self: QuantileChoice, node: ShareChoice) -> Any:
             return self.epsilons[node.level] / self.height
@@ -812,14 +807,14 @@ class QuantileChoiceAudit(QuantilesAudit):
             bins, rows = np.unique(places, return_counts=True)
             return Found(bins.astype(np.int64), rows.astype(np.int64) * self.vote)
 
-        twice = lambda self, node: 2 * QuantileChoice.rate(self, node)  # noqa: E731
-        twins = [half_the_noise(mechanism), twin(mechanism, "choices with half the noise", rate=twice)]
+        twice = lambda right, _, node: 2 * right(node)  # noqa: E731
+        twins = [half_the_noise(mechanism), altered(mechanism, "choices with half the noise", rate=twice)]
         twins += self.not_cut(mechanism, every_row)
         if mechanism.levels > 1:
             whole = tuple(mechanism.levels * each for each in mechanism.epsilons)
             twins.append(twin(mechanism, "the epsilon of all levels for each", epsilons=whole))
         if len(mechanism.quantiles) > 2:
-            twins.append(twin(mechanism, "both sides look at everything", below=overlapping))
+            twins.append(altered(mechanism, "both sides look at everything", below=overlapping))
         if len(mechanism.quantiles) == 1 and mechanism.share_of(mechanism.root()) != Fraction(1, 2):
             twins.append(twin(mechanism, "the score of a median for every share", rate=too_small))
             twins.append(twin(mechanism, "min(q, 1-q) in place of max", rate=smaller_side))
@@ -1145,15 +1140,10 @@ class PeopleAudit(Audit):
         yield never(f"order of people, and {what}", map(broken, range(4)))
 
     def twins(self, mechanism: Any) -> Sequence[Twin]:
-        kind = type(mechanism)
+        def no_losses(right: Any, _: Any, *given: Any) -> Any:
+            return replace(right(*given), ratios=(1.0,), lost=(0.0,), noise=None)
 
-        def no_losses(self: Any, lengths: Any, length: Any, weights: Any, source: Any) -> Any:
-            scaling = kind.losses(self, lengths, length, weights, source)
-            return replace(scaling, ratios=(1.0,), lost=(0.0,), noise=None)
-
-        def changed(name: str, **changes: Callable[..., Any]) -> Twin:
-            return _with_people(mechanism, name, **changes)
-
+        changed = partial(_with_people, mechanism)
         weights = lambda people, most: people.discovery_weights(2**30)  # noqa: E731
         longer = lambda people, most: 2 * people.discovery_weights(256)  # noqa: E731
         aimed = lambda people, most, aims: 2 * people.aimed_weights(most, aims)  # noqa: E731
@@ -1165,7 +1155,7 @@ class PeopleAudit(Audit):
             changed("a second look of twice the length", aimed_weights=aimed),
             twin(mechanism, "a cut that forgets what the second look aims at", calibration=without_aim),
             changed("counts scaled to half of the length they have", scaled_sums=twice_the_sums),
-            twin(mechanism, "intervals that forget what scaling loses", losses=no_losses),
+            altered(mechanism, "intervals that forget what scaling loses", losses=no_losses),
         )
 
 
@@ -1199,9 +1189,8 @@ def less_noise(mechanism: Any, **steps: str) -> Iterator[Twin]:
         first, second = (int(0.995 * cut) for cut in right.cuts)
         yield twin(mechanism, "cuts half a percent lower", calibration=replace(right, cuts=(first, second)))
     for member, name in steps.items():
-        noisy = getattr(type(mechanism), member)
-        bare = lambda self, *given, noisy=noisy: noisy(self, *given[:-1], ScriptedSource())  # noqa: E731
-        yield twin(mechanism, name, **{member: bare})
+        bare = lambda right, _, *given: right(*given[:-1], ScriptedSource())  # noqa: E731
+        yield altered(mechanism, name, **{member: bare})
 
 
 def _without_aim(right: Calibration) -> Calibration:
@@ -1217,18 +1206,12 @@ def _without_aim(right: Calibration) -> Calibration:
 
 
 def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., Any]) -> Twin:
-    kind = type(mechanism)
+    """A twin that is told something else by people."""
 
-    def changed(people: People) -> People:
-        return people if getattr(people, "changes", None) else Answers(people, **changes)
+    def told(right: Any, _: Any, people: People, *given: Any) -> Any:
+        return right(people if getattr(people, "changes", None) else Answers(people, **changes), *given)
 
-    def of_snapshot(self: PersonVectors, people: People, source: RandomSource | None = None) -> Any:
-        return kind.of_snapshot(self, changed(people), source)
-
-    def discover(self: PersonVectors, people: People, source: RandomSource) -> Any:
-        return kind.discover(self, changed(people), source)
-
-    return twin(mechanism, name, of_snapshot=of_snapshot, discover=discover)
+    return altered(mechanism, name, of_snapshot=told, discover=told)
 
 
 register(
@@ -1437,12 +1420,9 @@ class _RowsAudit(ShiftAudit):
         yield never("one unit moves its own sums alone", map(broken, range(20)))
 
     def twins(self, mechanism: RowMoments) -> Sequence[Twin]:
-        draw, cut, moment = type(mechanism).draw, mechanism.threshold, mechanism.moment
-
-        def bare_zeros(self: Any, sums: Any, source: Any) -> Any:
-            return np.where(sums > 0, draw(self, sums, source), 0)
-
-        twins = [half_the_noise(mechanism), twin(mechanism, "no noise on 0", draw=bare_zeros)]
+        cut, moment = mechanism.threshold, mechanism.moment
+        bare_zeros = lambda right, _, sums, source: np.where(sums > 0, right(sums, source), 0)  # noqa: E731
+        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=bare_zeros)]
         if cut is not None:
             twins.append(twin(mechanism, "a threshold that is one lower", threshold=cut - 1))
         if moment.parts > 1:
@@ -1488,9 +1468,9 @@ class _Through:
     def discovered(self, places: Counts) -> People:
         return self.wrap(self.found.discovered(places))
 
-    def changed(self, change: Callable[[People], People]) -> _Through:
-        """With a change below."""
-        return _Through(self.found, lambda people: self.wrap(change(people)))
+    def changed(self, changes: dict[str, Callable[..., Any]]) -> _Through:
+        """With changed answers below."""
+        return _Through(self.found, lambda people: self.wrap(Answers(people, **changes)))
 
 
 def _people(mechanism: PersonMoments, people: Sequence[Sequence[str]]) -> _Through:
@@ -1571,13 +1551,11 @@ class _MomentsAudit(PeopleAudit):
         yield never("order of people, and groups of nobody", map(broken, range(4)))
 
     def twins(self, mechanism: PersonMoments) -> Sequence[Twin]:
-        kind, parts = type(mechanism), mechanism.moment.parts
+        parts = mechanism.moment.parts
 
-        def changed(name: str, change: Callable[[People], People]) -> Twin:
-            def draw(self: Any, found: _Through, source: RandomSource) -> Any:
-                return kind.draw(self, found.changed(change), source)
-
-            return twin(mechanism, name, draw=draw)
+        def changed(name: str, **changes: Callable[..., Any]) -> Twin:
+            draw = lambda right, _, found, source: right(found.changed(changes), source)  # noqa: E731
+            return altered(mechanism, name, draw=draw)
 
         def apart(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
             groups = (places // parts == group for group in np.unique(places // parts))
@@ -1585,8 +1563,8 @@ class _MomentsAudit(PeopleAudit):
 
         return (
             *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
-            changed("groups of a person that are scaled apart", lambda people: Answers(people, scaled_sums=apart)),
-            changed("sums of twice the length", lambda people: Answers(people, scaled_sums=twice_the_sums)),
+            changed("groups of a person that are scaled apart", scaled_sums=apart),
+            changed("sums of twice the length", scaled_sums=twice_the_sums),
         )
 
 

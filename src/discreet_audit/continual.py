@@ -55,13 +55,13 @@ from discreet_audit.core import (
     Effort,
     Finding,
     Twin,
+    altered,
     checked,
     claim,
     faults,
     largest,
     never,
     register,
-    twin,
 )
 from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of, least_whole
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
@@ -482,21 +482,21 @@ def unsplit(factor: Any) -> None:
     factor.noises = noises
 
 
-def broken(mechanism: Continual, name: str, kind: str = "exact", /, **members: Any) -> Twin:
-    """A twin that is made anew, with these members in its class."""
-    made = twin(mechanism, name, kind, **members)
+def broken(mechanism: Continual, name: str, kind: str = "exact", /, **changes: Callable[..., Any]) -> Twin:
+    """A twin as `altered` makes it, that is made anew with these members in its class."""
+    made = altered(mechanism, name, kind, **changes)
     return replace(made, mechanism=made.mechanism.anew())
 
 
 def drawn_again(mechanism: Any) -> Twin:
     """A tick that is asked for again is drawn again, from the state before it."""
-    right = type(mechanism)
+    kind = type(mechanism)
 
-    def step(self: Any, given: Any, tick: int | None = None, **options: Any) -> Any:
-        if tick is not None and tick == self.tick:
-            return right.from_bytes(self.before).step(self.given)
-        self.before, self.given = self.to_bytes(), given
-        return right.step(self, given, tick, **options)
+    def step(right: Any, made: Any, given: Any, tick: int | None = None, **options: Any) -> Any:
+        if tick is not None and tick == made.tick:
+            return kind.from_bytes(made.before).step(made.given)
+        made.before, made.given = made.to_bytes(), given
+        return right(given, tick, **options)
 
     return broken(mechanism, "other noise for a tick asked for again", "statistical", step=step)
 
@@ -584,16 +584,11 @@ class CounterOverTimeAudit(OverTimeAudit):
         yield checked("l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
 
     def twins(self, counter: Counter) -> Sequence[Twin]:
-        right = type(counter).factor_for
-
-        def less(by: Callable[[Factor], float]) -> Callable[[Any, int, float], Factor]:
-            return lambda self, horizon, share: _weakened(right(self, horizon, share), by)
-
-        found = [broken(counter, "half the noise", factor_for=less(lambda factor: 2.0))]
+        found = [_less_noise(counter, "half the noise", lambda factor: 2.0)]
         if counter.horizon is None or _norm(counter.noises_of_an_event()[0][1][0].factor) > 1.1:
-            fresh = {"factor_for": lambda self, horizon, share: FreshNoise(horizon)}
-            found.append(broken(counter, "noise for one tick alone", factor_for=less(_norm)))
-            found.append(broken(counter, "noise anew at every tick", **fresh))
+            fresh = lambda right, _, horizon, share: FreshNoise(horizon)  # noqa: E731
+            found.append(_less_noise(counter, "noise for one tick alone", _norm))
+            found.append(broken(counter, "noise anew at every tick", factor_for=fresh))
         return (*found, drawn_again(counter))
 
 
@@ -601,11 +596,16 @@ def _norm(factor: Factor) -> float:
     return float(factor.sensitivity / factor.lattice)
 
 
-def _weakened(factor: Factor, by: Callable[[Factor], float]) -> Factor:
-    """NOT PRIVATE: the factor with too little noise."""
-    original, less = factor.sigma, Fraction(by(factor))
-    factor.sigma = lambda rho, items=1, changes=1: original(rho, items, changes) / less  # type: ignore[method-assign]
-    return factor
+def _less_noise(counter: Any, name: str, by: Callable[[Factor], float]) -> Twin:
+    """This many times less noise."""
+
+    def weakened(right: Any, _: Any, *given: Any) -> Factor:
+        factor: Any = right(*given)
+        original, less = factor.sigma, Fraction(by(factor))
+        factor.sigma = lambda rho, items=1, changes=1: original(rho, items, changes) / less
+        return factor  # type: ignore[no-any-return]
+
+    return broken(counter, name, factor_for=weakened)
 
 
 class DistinctOverTimeAudit(CounterOverTimeAudit):
@@ -664,21 +664,17 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             yield largest("how often a person changes it", counter.changes, changes)
 
     def twins(self, counter: Any) -> Sequence[Twin]:
-        right, changes = type(counter), counter.changes
+        changes = counter.changes
 
-        def step(self: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
-            return right.step(self, [f"{person} {self.tick}" for person in users], tick, **more)
+        def step(right: Any, made: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
+            return right([f"{person} {made.tick}" for person in users], tick, **more)
 
         found = [*super().twins(counter)]
         if counter.window != 1:  # else they do
             found.append(broken(counter, "a person counts at every tick", "coupled", step=step))
         if changes > 1 and not isinstance(counter.factor, EachTick):
-
-            def for_ever(self: Any, horizon: int, share: float) -> Factor:
-                made = right.factor_for(self, horizon, share)
-                return _weakened(made, lambda factor: factor.sensitivity_to(changes) / factor.sensitivity)
-
-            found.append(broken(counter, "noise for people who never leave", factor_for=for_ever))
+            by = lambda factor: factor.sensitivity_to(changes) / factor.sensitivity  # noqa: E731
+            found.append(_less_noise(counter, "noise for people who never leave", by))
         if counter.max_visits is not None:
             found.append(any_visits(counter))
         return found
@@ -686,10 +682,9 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
 
 def any_visits(mechanism: Any) -> Twin:
     """People are counted again however often they come back."""
-    right = type(mechanism)
 
-    def new_people(self: Any) -> Any:
-        people = right.new_people(self)
+    def new_people(right: Any, _: Any) -> Any:
+        people = right()
         people.visits = None
         return people
 
@@ -867,18 +862,12 @@ class HittersOverTimeAudit(OverTimeAudit):
             yield _in_one_epoch(hitters)
 
     def twins(self, hitters: HeavyHitters) -> Sequence[Twin]:
-        kind = type(hitters)
-
-        def planned(name: str, change: Callable[[Any], dict[str, Any]]) -> Twin:
-            def plan(self: Any, span: int) -> Any:
-                right = kind.plan(self, span)
-                return replace(right, **change(right))
-
-            return broken(hitters, name, plan=plan)
+        def planned(name: str, change: Callable[[Any], Any]) -> Twin:
+            return broken(hitters, name, plan=lambda right, _, span: change(right(span)))
 
         twins = [
-            planned("half the noise", lambda plan: {"scale": plan.scale / 2}),
-            planned("cut one lower", lambda plan: {"threshold": plan.threshold - 1}),
+            planned("half the noise", lambda plan: replace(plan, scale=plan.scale / 2)),
+            planned("cut one lower", lambda plan: replace(plan, threshold=plan.threshold - 1)),
             drawn_again(hitters),
         ]
         if hitters.discovered is not None:
@@ -886,11 +875,12 @@ class HittersOverTimeAudit(OverTimeAudit):
             twins += [_made_otherwise(hitters, "half the noise of counters", less), _both_ways(hitters)]
         if hitters.levels > 1 or _in_epochs(hitters):
             # Every node spends what all of them may: its scale and its cut are those of the whole budget.
-            whole = kind(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
+            whole = type(hitters)(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
             paid = {"scale": whole.scale, "threshold": whole.threshold}
-            twins.append(planned("the budget at every level", lambda plan: paid))
+            twins.append(planned("the budget at every level", lambda plan: replace(plan, **paid)))
         if hitters.mechanism == "chan" and hitters.capacity > 1:
-            twins.append(planned("noise for one counter", lambda plan: {"scale": plan.scale / hitters.capacity}))
+            alone = lambda plan: replace(plan, scale=plan.scale / hitters.capacity)  # noqa: E731
+            twins.append(planned("noise for one counter", alone))
         if _in_epochs(hitters):
             if hitters.discovered is not None:
                 what = "all of rho for the totals of epochs, too"
@@ -1016,38 +1006,34 @@ def _after_the_first(hitters: HeavyHitters, high: int, event: int) -> Any:
 
 def _made_otherwise(hitters: HeavyHitters, name: str, change: Callable[[Any], None]) -> Twin:
     """A twin whose counters of public items are changed when it is made."""
-    kind = type(hitters)
 
-    def init(self: Any, *args: Any, **options: Any) -> None:
-        kind.__init__(self, *args, **options)
-        change(self.discovered)
+    def init(right: Any, made: Any, *args: Any, **options: Any) -> None:
+        right(*args, **options)
+        change(made.discovered)
 
     return broken(hitters, name, __init__=init)
 
 
 def _lives_on(hitters: HeavyHitters) -> Twin:
     """Sketches are not begun anew with an epoch: an event is in nodes of the next one, too."""
-    kind = type(hitters)
 
-    def new_sketches(self: Any) -> Any:
-        new = kind.new_sketches(self)
-        if self.tick:
-            old = [self.kept[min(level, len(self.kept) - 1)].to_bytes() for level in range(len(new))]
+    def new_sketches(right: Any, made: Any) -> Any:
+        new = right()
+        if made.tick:
+            old = [made.kept[min(level, len(made.kept) - 1)].to_bytes() for level in range(len(new))]
             new = [MisraGries.from_bytes(state) for state in old]
-        self.kept = new
+        made.kept = new
         return new
 
     return broken(hitters, "sketches live on into the next epoch", "coupled", new_sketches=new_sketches)
 
 
 def _both_ways(hitters: HeavyHitters) -> Twin:
-    kind = type(hitters)
-
-    def take(self: Any, raw: Any) -> None:
-        found, self.discovered = self.discovered, None  # all events to the nodes
-        kind.take(self, raw)
-        self.discovered = found
-        kind.take(self, raw)
+    def take(right: Any, made: Any, raw: Any) -> None:
+        found, made.discovered = made.discovered, None  # all events to the nodes
+        right(raw)
+        made.discovered = found
+        right(raw)
 
     return broken(hitters, "events of public items in nodes too", "structure", take=take)
 
@@ -1617,10 +1603,9 @@ class HistogramOverTimeAudit(OverTimeAudit):
 
 def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None], kind: str = "exact") -> Twin:
     """A twin whose schemes are changed as they are made."""
-    right = type(histogram).make_scheme
 
-    def make_scheme(self: Any) -> Scheme:
-        scheme = right(self)
+    def make_scheme(right: Any, _: Any) -> Scheme:
+        scheme: Scheme = right()
         change(scheme)
         return scheme
 
@@ -1772,13 +1757,13 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
         yield largest(check, declared, map(moved, range(pairs)))
 
     def twins(self, histogram: Histogram) -> Sequence[Twin]:
-        right, most = type(histogram), histogram.most_items or 1
+        most = histogram.most_items or 1
 
         def told(name: str, user: Callable[[Any, int, int], str]) -> Twin:
-            def step(self: Any, events: Any = (), tick: int | None = None, *, users: Any = None, **more: Any) -> Any:
+            def step(right: Any, made: Any, events: Any = (), tick: int | None = None, *, users: Any = None) -> Any:
                 if users is not None:
-                    users = [user(person, self.tick, row) for row, person in enumerate(users)]
-                return right.step(self, events, tick, users=users, **more)
+                    users = [user(person, made.tick, row) for row, person in enumerate(users)]
+                return right(events, tick, users=users)
 
             return broken(histogram, name, "coupled", step=step)
 

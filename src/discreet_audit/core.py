@@ -10,7 +10,8 @@ To add a row, call `register(class, examples, audit)` in the file of the trust m
   behind noise of one law: `central_questions.ShiftAudit`; counters behind a cut: `central.CounterAudit`; over time:
   `continual.OverTimeAudit`; messages: `multiparty.MessageAudit`) and say what differs.
 - A check yields `largest(...)` of what neighbours move, `never(...)` of what must not be, `proved(...)` from runs, or
-  `checked(...)`. `twin(mechanism, name, member=...)` is the mechanism with a public member replaced; two at least.
+  `checked(...)`. `twin(mechanism, name, member=...)` is the mechanism with a public member replaced, and `altered(...)`
+  with one that is made of the right one; two twins at least.
 - Record it: `python -m tests.statistical.test_audit_registry CLASS` prints what goes into tests/golden/audit.json.
 """
 
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -317,7 +318,7 @@ class Twin:
 
 
 def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -> Twin:
-    """A mechanism with public members replaced: the one maker of twins.
+    """A mechanism with public members replaced: the one maker of twins, also of those that `altered` makes.
 
     Args:
         mechanism: The right one.
@@ -334,6 +335,24 @@ def twin(mechanism: object, name: str, kind: str = "exact", /, **members: Any) -
     broken.__dict__.update({name: value for name, value in vars(mechanism).items() if name not in computed})
     broken.__dict__.update({m: v for m, v in members.items() if not callable(v) and not isinstance(v, property)})
     return Twin(name, broken, kind)
+
+
+def altered(mechanism: object, name: str, kind: str = "exact", /, **changes: Callable[..., Any]) -> Twin:
+    """A twin whose members are made of the right ones.
+
+    Args:
+        mechanism, name, kind: As of `twin`.
+        changes: By the name of a member: takes the right one (a method, bound to the twin, or the value of a property),
+            the twin, and what the method is given; gives what the twin gives.
+    """
+
+    def around(right: Any, change: Callable[..., Any]) -> Any:
+        if not callable(right):  # a property, computed once or every time
+            return property(lambda made: change(right.__get__(made), made))
+        return lambda made, *given, **more: change(partial(right, made), made, *given, **more)
+
+    members = {member: around(getattr(type(mechanism), member), change) for member, change in changes.items()}
+    return twin(mechanism, name, kind, **members)
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,10 @@ class ScriptedSource(RandomSource):
         """None of the items that are not stored passes the cut."""
         return 0 * self._given("gaussian", sigma, size)
 
+    def bernoulli(self, probability: Any, size: Any = None) -> Any:
+        """Coins as they were written: 0 or 1."""
+        return self._given("bernoulli", probability, size)
+
     def uniform_integers(self, high: Any, size: Any = None) -> Any:
         """The script's number, or the largest allowed."""
         value = min(self.uniform, high - 1)

@@ -38,7 +38,20 @@ from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, checked, claim, largest, never, register, twin
+from discreet_audit.core import (
+    SLACK,
+    Audit,
+    Effort,
+    Finding,
+    Twin,
+    altered,
+    checked,
+    claim,
+    largest,
+    never,
+    register,
+    twin,
+)
 from discreet_audit.exact import (
     Branches,
     EnumeratedSource,
@@ -368,14 +381,14 @@ Speak = Callable[[Any, RandomSource], bytes]
 def speaking(protocol: Any, name: str, encode: Callable[[Any, Any, RandomSource, Speak], bytes]) -> Twin:
     """A twin whose parties make their messages otherwise: `speak(items, source)` is how the right party would."""
 
-    def party(self: Any, number: int, *, source: RandomSource | None = None) -> Any:
+    def party(right: Any, made: Any, number: int, *, source: RandomSource | None = None) -> Any:
         def speak(items: Any, drawn: RandomSource) -> bytes:
-            message: bytes = super(type(self), self).party(number, source=drawn).encode(items)
+            message: bytes = right(number, source=drawn).encode(items)
             return message
 
-        return SimpleNamespace(encode=lambda items: encode(self, items, source or system_source(), speak))
+        return SimpleNamespace(encode=lambda items: encode(made, items, source or system_source(), speak))
 
-    return twin(protocol, name, party=party)
+    return altered(protocol, name, party=party)
 
 
 def _nonzero(self: Any, items: Any, source: RandomSource, speak: Speak) -> bytes:
@@ -393,8 +406,7 @@ class OnlyThere(WeakenedSource):
 
 def scaled(protocol: Any, what: str, by: Callable[[Any], Fraction | float], name: str = "scale") -> Twin:
     """The right scale times this."""
-    scale = property(lambda self: getattr(super(type(self), self), name) * Fraction(by(self)))
-    return twin(protocol, what, **{name: scale})
+    return altered(protocol, what, **{name: lambda right, made: right * Fraction(by(made))})
 
 
 def half_noise(protocol: Any, name: str = "scale") -> Twin:
@@ -605,15 +617,14 @@ class ShuffledAudit(Audit):
             return twin(self.protocol.aggregator(), "", shown=every).mechanism
 
         def logging(self: Any) -> Any:
-            made, order = self.protocol.aggregator(), list[bytes]()
-            kind: Any = type(made)
+            order = list[bytes]()
 
-            def receive(aggregator: Any, message: bytes) -> None:
-                kind.receive(aggregator, message)
+            def receive(right: Any, _: Any, message: bytes) -> None:
+                right(message)
                 order.append(message)
 
-            state = lambda aggregator: bytes(kind.to_bytes(aggregator)) + b"".join(order)  # noqa: E731
-            return twin(made, "", receive=receive, to_bytes=state).mechanism
+            state = lambda right, _: bytes(right()) + b"".join(order)  # noqa: E731
+            return altered(self.protocol.aggregator(), "", receive=receive, to_bytes=state).mechanism
 
         return (
             twin(shuffled, "every report shown as it comes", "coupled", listener=eager),
@@ -848,20 +859,18 @@ class StreamAudit(Audit):
     def twins(self, stream: BlockStream) -> Sequence[Twin]:
         states: list[bytes] = []
 
-        def older(self: Any, data: bytes) -> StreamParty:
+        def older(right: Any, _: Any, data: bytes) -> Any:
             states.append(data)
-            return BlockStream.restore_party(self, states[max(0, len(states) - 2)])
+            return right(states[max(0, len(states) - 2)])
 
         def less(name: str, epsilon_level: Any) -> Twin:
             return twin(stream, name, epsilon_level=property(epsilon_level))
 
         eager = {"party": lambda self, number, start=0, source=None: _EagerParty(self, number, start, source)}
-        right: Any = type(stream)
-        half = property(lambda self: right.scale.fget(self) / 2)
-        twins = [twin(stream, "half the noise on cells", scale=half)]
+        twins = [altered(stream, "half the noise on cells", scale=lambda right, _: right / 2)]
         if stream.samples:
             twins.append(twin(stream, "items sampled, not steps", **eager))
-        twins.append(twin(stream, "a restart from a state older than the last message", restore_party=older))
+        twins.append(altered(stream, "a restart from a state older than the last message", restore_party=older))
         left = Fraction(stream.epsilon) - stream.epsilon_sample
         if stream.doubling:
             first = property(lambda self: replace(shape, scales=shape.scales[:1] * len(shape.scales)))
@@ -1164,13 +1173,13 @@ class CounterStreamAudit(StreamAudit):
         yield largest("counters that one step moves", claimed, map(moved, range(effort.released_pairs)))
 
     def twins(self, stream: Any) -> Sequence[Twin]:
-        right, twins = MergedMisraGriesStream, [*super().twins(stream)]
-        less_by_one = lambda self, level: right.sensitivity(self, level) - 1  # noqa: E731
-        only_there = lambda self, kept, block, source: right.release(self, kept, block, OnlyThere(source))  # noqa: E731
+        twins = [*super().twins(stream)]
+        less_by_one = lambda right, _, level: right(level) - 1  # noqa: E731
+        only_there = lambda right, _, kept, block, source: right(kept, block, OnlyThere(source))  # noqa: E731
         if max(stream.shape.sensitivities) > 2:
             twins.append(twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2))
-        twins.append(twin(stream, "noise for an item left out", sensitivity=less_by_one))
-        twins.append(twin(stream, "no noise on the other items of the universe", release=only_there))
+        twins.append(altered(stream, "noise for an item left out", sensitivity=less_by_one))
+        twins.append(altered(stream, "no noise on the other items of the universe", release=only_there))
         return twins
 
 

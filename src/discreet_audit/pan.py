@@ -22,7 +22,7 @@ from discreet.pan.element_law import CounterCell, ElementLaw
 from discreet.pan.responses import ONE, Response, response_weights
 from discreet.privacy import Budget
 from discreet.published import InnerProductCounter
-from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, checked, largest, never, register, twin
+from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, altered, checked, largest, never, register, twin
 from discreet_audit.exact import ScriptedSource, WeakenedSource, law_of, ratio_loss, worst_pair
 from discreet_audit.statistical import measure_outputs, proved
 
@@ -333,8 +333,12 @@ class PanAudit(Audit):
         yield checked("counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
 
     def twins(self, estimator: Any) -> Sequence[Twin]:
-        half = twin(estimator, "half the output noise", noise_scale=_noise_over(lambda made: 2))
-        quieter = twin(estimator, "half the noise where it is drawn", "coupled", counted=_quieter)
+        def quieter_where_drawn(right: Any, _: Any, source: RandomSource, *given: Any) -> Any:
+            """The right scale everywhere but where the noise is drawn."""
+            return right(WeakenedSource(source, 2), *given)
+
+        half = altered(estimator, "half the output noise", noise_scale=lambda right, _: right / 2)
+        quieter = altered(estimator, "half the noise where it is drawn", "coupled", counted=quieter_where_drawn)
         if estimator.parameters.get("method") == "primes":
             whole = {"prime_weights": lambda self, modulus, epsilon: response_weights(modulus, epsilon)}
             return half, quieter, twin(estimator, "counters that do not share epsilon (PAN Thm 5.1)", **whole)
@@ -342,11 +346,11 @@ class PanAudit(Audit):
             doubled = {"shift_law": lambda self: self.shift_law_at(2 * self.settings.epsilon_state)}
             return half, quieter, twin(estimator, "a shift for twice epsilon", **doubled)
 
-        def rescaled(made: Any) -> Fraction:
+        def rescaled(right: Any, made: Any) -> Any:
             p0, p1 = made.response.after(made.intrusions)
-            return Fraction(1 / (p1 - p0))
+            return right * Fraction(p1 - p0)
 
-        printed = twin(estimator, "noise added after rescaling, as printed", noise_scale=_noise_over(rescaled))
+        printed = altered(estimator, "noise added after rescaling, as printed", noise_scale=rescaled)
         doubled_response = property(lambda self: Response.of("tight", 2 * self.settings.epsilon_state))
         return printed, half, quieter, twin(estimator, "coins for twice epsilon", response=doubled_response)
 
@@ -369,18 +373,7 @@ def _counts_over_scale(estimator: Any, **asked: Any) -> Any:
     # In the class: a release is made by a copy of the estimator that knows what is asked, and so its own scale.
     with patch.object(kind, "counted", watched):
         estimator.release(**asked)
-    scales = [float(draw.scale) for draw in silent.draws for _ in range(draw.size or 0)]
-    return np.array(counts) / np.array(scales)
-
-
-def _noise_over(factor: Callable[[Any], Fraction | int]) -> property:
-    """Output noise that is this many times too small."""
-    return property(lambda self: super(type(self), self).noise_scale / factor(self))
-
-
-def _quieter(self: Any, source: Any, size: int, read: Any) -> Any:
-    """The right scale everywhere but where the noise is drawn."""
-    return super(type(self), self).counted(WeakenedSource(source, 2), size, read)
+    return np.array(counts) / silent.scales
 
 
 def _few_heavy(made: HeavyFraction) -> dict[str, Any]:
@@ -504,7 +497,7 @@ class _InnerProductAudit(Audit):
         """One participant has one answer, in one count."""
         wrong = 0
         for vote, coin in itertools.product((0, 1), (0, 1)):
-            made = _small(counter, _Coins([coin]))
+            made = _small(counter, ScriptedSource(each=coin))
             made.vote([1], [vote])
             ones, votes, _ = made.answers
             wrong += votes != [0, 1] or ones[0] != 0
@@ -536,7 +529,7 @@ class _InnerProductAudit(Audit):
         def moved(_: int) -> int:
             coins, vectors, counts = rng.integers(0, 2, 20), rng.integers(0, 2, (20, _LENGTH)), []
             for last in ([1, 1], [0, 0]):
-                made = _small(counter, _Coins(coins))
+                made = _small(counter, ScriptedSource(each=coins.tolist()))
                 made.update(np.vstack([vectors[:-1], [last]]))
                 counts.append(made.answers[2])
             return abs(counts[0] - counts[1])
@@ -549,18 +542,6 @@ class _InnerProductAudit(Audit):
             twin(counter, "votes counted as they are", answer=lambda self, bits: None),
             twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
         )
-
-
-class _Coins(ScriptedSource):
-    """A source whose coins were written beforehand."""
-
-    def __init__(self, coins: Any) -> None:
-        super().__init__()
-        self.coins = np.asarray(coins, np.int64)
-
-    def bernoulli(self, probability: Any, size: Any = None) -> Any:
-        taken, self.coins = self.coins[:size].copy(), self.coins[size:]
-        return taken
 
 
 register(InnerProductCounter, lambda: (InnerProductCounter(4, budget=Budget(1.0)),), _InnerProductAudit())
