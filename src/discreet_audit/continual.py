@@ -530,22 +530,27 @@ class CounterOverTimeAudit(OverTimeAudit):
             yield checked("one event in all ticks", "delta", counter.guarantee.delta, delta, tried)
         yield self.conforms(counter)
 
-    def conforms(self, counter: Counter) -> Finding:
-        """With written noise, every tick must publish the total and what the recurrence makes of that noise."""
+    def fed(self, counter: Any, rng: np.random.Generator) -> Iterator[tuple[Any, int]]:
+        """What is given at one tick after the other, and what is true then."""
+        total = 0
+        while True:
+            x = int(rng.integers(0, 9))
+            total += x
+            yield (x if counter.size is None else np.full(counter.size, x)), total
+
+    def conforms(self, counter: Any) -> Finding:
+        """With written noise, every tick must publish what is true and what the recurrence makes of that noise."""
         ticks = first_ticks(counter, 40 if counter.horizon else 15)
-        rng, written = np.random.default_rng(5), WrittenNoise()
-        made, wrong, total = _groups(counter, 1, written.source), 0, 0
-        noises = [noise for _, noise in counter.noises_of_an_event()]
-        for t in range(1, ticks + 1):
-            given, x = int(rng.integers(-(10**7), 10**7)), int(rng.integers(0, 9))
+        rng, written, wrong = np.random.default_rng(5), WrittenNoise(), 0
+        made, noises = counter.anew(written.source), [noise for _, noise in counter.noises_of_an_event()]
+        for t, (given, truth) in zip(range(1, ticks + 1), self.fed(counter, rng), strict=False):
             epoch, first = (0, 1) if counter.horizon is not None else epoch_of(t)
             run, *totals = noises[epoch]
-            total += x
             parts = [(run, t - first + 1), *((each, epoch) for each in totals if epoch)]
-            expected = total + written.noise(given, parts)
-            wrong += not (made.step(np.full(made.size or 1, x)) == expected).all()
+            noise = written.noise(int(rng.integers(-(10**7), 10**7)), parts)
+            wrong += bool(np.any(np.asarray(made.step(given)) != truth + noise))
         drawn = [(draw.law, draw.scale, draw.size) for draw in written.source.draws]
-        wrong += drawn != [("gaussian", sigma, made.size) for sigma in written.sigmas]
+        wrong += drawn != [("gaussian", sigma, getattr(made, "size", None) or 1) for sigma in written.sigmas]
         return never("the code draws and adds what the law says", wrong, 0, f"{ticks} ticks")
 
     def statistical(self, counter: Counter, effort: Effort) -> Iterator[Finding]:
@@ -614,18 +619,12 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
     In a window they are those of a person who comes and goes.
     """
 
-    def conforms(self, counter: Any) -> Finding:
-        """With written noise: a tick publishes the number of different people and what the recurrence makes of it."""
-        written, wrong, rng = WrittenNoise(), 0, np.random.default_rng(5)
-        made, noise = counter.anew(written.source), counter.noises_of_an_event()[0][1][0]
+    def fed(self, counter: Any, rng: np.random.Generator) -> Iterator[tuple[Any, int]]:
+        """Rows of people, and the number of different ones."""
         rows: list[list[int]] = []
-        for tick in range(1, (first_ticks(counter, 12) if counter.horizon else 1) + 1):
-            given, people = int(rng.integers(-(10**7), 10**7)), rng.integers(0, 30, 9).tolist()
-            rows.append(people)
-            expected = _people_there(counter, rows) + written.noise(given, [(noise, tick)])
-            wrong += made.step(people) != expected
-        wrong += any((draw.law, draw.scale) != ("gaussian", noise.sigma) for draw in written.source.draws)
-        return never("the code draws and adds what the law says", int(wrong))
+        while True:
+            rows.append(rng.integers(0, 30, 9).tolist())
+            yield rows[-1], _people_there(counter, rows)
 
     def statistical(self, counter: Any, effort: Effort) -> Iterator[Finding]:
         """Runs with a person more, who comes at every tick; in a window at every second visit's time."""
