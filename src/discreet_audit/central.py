@@ -1005,7 +1005,7 @@ class EntriesAudit(HistogramAudit):
         if m > 1:
             # m steps that add up in one entry: the farthest that a user can move it.
             pair = StatePair(tuple(Key((key.first or 0) * m, (key.second or 0) * m, key.times) for key in pair.keys))
-        return forms.rounded_delta(pair, noise, mechanism.sensitivity, cut, epsilon)
+        return forms.threshold_delta(pair, noise, cut, epsilon, least=mechanism.sensitivity)
 
     def _conforms(self, mechanism: Entries) -> Finding:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""

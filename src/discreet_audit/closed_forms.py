@@ -127,30 +127,31 @@ class StatePair:
         return StatePair(tuple(key.swapped for key in self.keys), -self.offset, -self.length, self.total - self.length)
 
 
-def _one_key(key: Key, noise: NoiseLaw, cuts: tuple[int, int]) -> tuple[Array, Array]:
-    """Masses of the outcomes of one key in the two states, outcome by outcome."""
-    if key.first is None or key.second is None:
-        # Shown keys of one state have probability 0 in the other: all shown values are one outcome.
-        laws = []
-        for value, cut in zip((key.first, key.second), cuts, strict=True):
-            if value is None:
-                laws.append(np.array([1.0, 0.0]))
-                continue
-            shown = noise.shown(cut - value)
-            if key.times == 1:
-                laws.append(np.array([noise.hidden(cut - value), shown]))
-            else:
-                log_hidden = key.times * math.log1p(-shown) if shown < 1.0 else -math.inf
-                laws.append(np.array([math.exp(log_hidden), -math.expm1(log_hidden)]))
-        return laws[0], laws[1]
-    lowest = min(cuts)
-    count = max(key.first, key.second) + noise.reach - lowest + 1
+def _of_key(key: Key, noise: NoiseLaw, cuts: tuple[int, int], least: int) -> list[tuple[Array, Array]]:
+    """Masses of the outcomes of a key in the two states, outcome by outcome, for each of its times."""
+    values = [value if value or not least else None for value in (key.first, key.second)]
+    alone, lowest = None in values, min(cuts)
+    count = max(*(value or 0 for value in values), least) + noise.reach - lowest + 1
     laws = []
-    for value, cut in zip((key.first, key.second), cuts, strict=True):
-        values = noise.from_cut(value, lowest, max(count, 0))
-        values[: cut - lowest] = 0.0
-        laws.append(np.concatenate([[noise.hidden(cut - value)], values]))
-    return laws[0], laws[1]
+    for value, cut in zip(values, cuts, strict=True):
+        if value is None:
+            laws.append(np.array([1.0, 0.0]))
+            continue
+        chance, raised = (value / least, least) if value < least else (1.0, value)
+        hidden = (1.0 - chance) + chance * noise.hidden(cut - raised)
+        if not alone:
+            masses = chance * noise.from_cut(raised, lowest, max(count, 0))
+            masses[: cut - lowest] = 0.0
+            laws.append(np.concatenate([[hidden], masses]))
+            continue
+        # Shown keys of one state have probability 0 in the other: all shown values are one outcome.
+        shown = chance * noise.shown(cut - raised)
+        if key.times == 1:
+            laws.append(np.array([hidden, shown]))
+        else:
+            log_hidden = key.times * math.log1p(-shown) if shown < 1.0 else -math.inf
+            laws.append(np.array([math.exp(log_hidden), -math.expm1(log_hidden)]))
+    return [(laws[0], laws[1])] * (1 if alone else key.times)
 
 
 def merge_ratios(first: Array, second: Array) -> tuple[Array, Array]:
@@ -162,17 +163,18 @@ def merge_ratios(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def divergence(
-    keys: Sequence[Key], noise: NoiseLaw, cuts: tuple[int, int], factor: float, start: tuple[float, float] = (1.0, 1.0)
+    keys: Sequence[Key],
+    noise: NoiseLaw,
+    cuts: tuple[int, int],
+    factor: float,
+    start: tuple[float, float] = (1.0, 1.0),
+    least: int = 0,
 ) -> float:
     """sum over outcomes of (P - factor Q)^+ when the keys are independent; `start` multiplies P and Q."""
-    laws = []
-    for key in keys:
-        times = 1 if key.first is None or key.second is None else key.times
-        laws += [_one_key(key, noise, cuts)] * times
-    return _independent(laws, factor, start)
+    return independent([law for key in keys for law in _of_key(key, noise, cuts, least)], factor, start)
 
 
-def _independent(laws: Sequence[tuple[Array, Array]], factor: float, start: tuple[float, float] = (1.0, 1.0)) -> float:
+def independent(laws: Sequence[tuple[Array, Array]], factor: float, start: tuple[float, float] = (1.0, 1.0)) -> float:
     """The divergence of products of pairs of laws, each outcome by outcome."""
     first, second = np.array([start[0]]), np.array([start[1]])
     for one, two in laws:
@@ -183,7 +185,13 @@ def _independent(laws: Sequence[tuple[Array, Array]], factor: float, start: tupl
 
 
 def threshold_delta(
-    pair: StatePair, noise: NoiseLaw, threshold: int | tuple[int, int], epsilon: float, *, shared: bool = False
+    pair: StatePair,
+    noise: NoiseLaw,
+    threshold: int | tuple[int, int],
+    epsilon: float,
+    *,
+    shared: bool = False,
+    least: int = 0,
 ) -> float:
     """The hockey-stick divergence at e^epsilon of counters with noise behind a cut; in this direction only.
 
@@ -195,12 +203,14 @@ def threshold_delta(
         shared: The offset release: a0 = alpha + Z_0 is published too, values are c + alpha + Z, and the cut is a0 plus
             the threshold. The law of private Misra-Gries, which adds one hidden noise to all counters, is a function
             of it (c + Z - Z_0 = v - a0 for the keys shown), so this is also a bound for that one.
+        least: If positive, values are entries that are rounded first: 0 < y < least becomes `least` with probability
+            y/least, else 0. An entry of 0 is never shown.
     """
     factor = math.exp(epsilon)
     cuts = threshold if isinstance(threshold, tuple) else (threshold, threshold)
     noises = sum(key.times for key in pair.keys) + shared
     if not shared:
-        total = divergence(pair.keys, noise, cuts, factor)
+        total = divergence(pair.keys, noise, cuts, factor, least=least)
     else:
         keys = tuple(
             Key(None if key.first is None else key.first + pair.offset, key.second, key.times) for key in pair.keys
@@ -211,37 +221,6 @@ def threshold_delta(
             start = (noise.at(a0 - pair.offset), noise.at(a0))
             total += divergence(keys, noise, (a0 + cuts[0], a0 + cuts[1]), factor, start)
     return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * noises * noise.left_out)
-
-
-def rounded_delta(pair: StatePair, noise: NoiseLaw, least: int, cut: int, epsilon: float) -> float:
-    """The same for entries that are first rounded: 0 < y < least becomes `least` with probability y/least, else 0.
-
-    Positive entries get noise and are shown iff at least the cut. A value None or 0 is never shown.
-    """
-    laws = []
-    for key in pair.keys:
-        one, two = _one_rounded_key(key, noise, least, cut)
-        if key.times > 1:
-            # One outcome for "none of them shown", one for "some shown": only for keys that one state cannot show.
-            if 0 not in (key.first or 0, key.second or 0):
-                raise ValueError("only keys that one state cannot show may be counted")
-            hidden = [math.exp(key.times * math.log1p(-float(law[1:].sum()))) for law in (one, two)]
-            one, two = (np.array([h, -math.expm1(math.log(h))]) for h in hidden)
-        laws.append((one, two))
-    total = _independent(laws, math.exp(epsilon))
-    return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * len(pair.keys) * noise.left_out)
-
-
-def _one_rounded_key(key: Key, noise: NoiseLaw, least: int, cut: int) -> tuple[Array, Array]:
-    values = [key.first or 0, key.second or 0]
-    count = max(*values, least) + noise.reach - cut + 1
-    laws = []
-    for y in values:
-        value, chance = (least, y / least) if y < least else (y, 1.0)
-        shown = chance * noise.from_cut(value, cut, max(count, 0))
-        hidden = (1.0 - chance) + chance * noise.hidden(cut - value)
-        laws.append(np.concatenate([[hidden], shown]))
-    return laws[0], laws[1]
 
 
 @lru_cache(maxsize=64)

@@ -48,7 +48,7 @@ from discreet.privacy.calibration.zcdp import zcdp_delta, zcdp_rho
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state, shown_by
-from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, merge_ratios, threshold_delta
+from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, independent, merge_ratios, threshold_delta
 from discreet_audit.core import (
     SLACK,
     Audit,
@@ -1674,15 +1674,9 @@ def _noised(histogram: Histogram, stream: Any) -> list[dict[Any, int]]:
 
 def _composed(first: OutputLaw, second: OutputLaw, times: int, epsilon: float) -> float:
     """A lower bound of the divergence at epsilon of `times` independent outputs of each law."""
-    outputs = {**first.mass, **second.mass}
+    outputs, factor = {**first.mass, **second.mass}, math.exp(epsilon)
     p, q = (np.array([law.mass.get(output, 0.0) for output in outputs]) for law in (first, second))
-    one, two = merge_ratios(p, q)
-    p, q = one, two
-    for _ in range(times - 1):
-        p, q = merge_ratios(np.outer(p, one).ravel(), np.outer(q, two).ravel())
-    factor = math.exp(epsilon)
-    inside = float(np.maximum(p - factor * q, 0.0).sum())
-    return max(0.0, inside - factor * times * float(second.missing))
+    return max(0.0, independent([merge_ratios(p, q)] * times, factor) - factor * times * second.missing)
 
 
 @lru_cache(maxsize=16)

@@ -17,7 +17,6 @@ from discreet_audit.closed_forms import (
     gaussian_split_delta,
     group_delta,
     pure_loss,
-    rounded_delta,
     threshold_delta,
 )
 
@@ -103,10 +102,10 @@ def test_gaussian_split_is_the_law_written_out():
 def test_rounded_entries():
     """An entry that moves from 0 to `least` costs P[Z >= t]; one that moves by a share of it, at most that share."""
     noise = NoiseLaw("laplace", 3.0)
-    whole = rounded_delta(StatePair((Key(3, 0),)), noise, 3, 12, 1.0)
+    whole = threshold_delta(StatePair((Key(3, 0),)), noise, 12, 1.0, least=3)
     assert whole == pytest.approx(math.exp(log_tail(1 / 3, 9)), rel=1e-9)
-    assert rounded_delta(StatePair((Key(1, 0),)), noise, 3, 12, 1.0) == pytest.approx(whole / 3, rel=1e-9)
-    many = rounded_delta(StatePair((Key(1, 0, 3),)), noise, 3, 12, 1.0)
+    assert threshold_delta(StatePair((Key(1, 0),)), noise, 12, 1.0, least=3) == pytest.approx(whole / 3, rel=1e-9)
+    many = threshold_delta(StatePair((Key(1, 0, 3),)), noise, 12, 1.0, least=3)
     assert many == pytest.approx(1 - (1 - whole / 3) ** 3, rel=1e-9)
 
 
