@@ -33,7 +33,15 @@ from discreet.multiparty import (
     Stream,
     Strings,
 )
-from discreet.multiparty.party_seam import BlockStream, LevelProtocol, Packet, Protocol, Reports, StreamParty
+from discreet.multiparty.party_seam import (
+    BlockStream,
+    LevelProtocol,
+    LocalProtocol,
+    Packet,
+    Protocol,
+    Reports,
+    StreamParty,
+)
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
@@ -265,58 +273,29 @@ def other_scales(protocol: Any) -> int:
     return sum(draw.scale != scale for draw, scale in zip(source.draws, allowed, strict=True))
 
 
-Laws = Callable[[Any, Effort], Iterator[Finding]]
-
-
-def _order_is_not_shown(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
-    given = (items, generator.permutation(items).tolist())
-    return len({small.party(1, source=seeded_source(seed)).encode(each) for each in given}) == 1
-
-
-def _one_report_changes(small: Protocol, items: list[int], seed: int, generator: np.random.Generator) -> bool:
-    changed = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]]
-    messages = (small.party(1, source=seeded_source(seed)).encode(each) for each in (items, changed))
-    first, second = (np.delete(small.open(message)[1].values, 4, 0) for message in messages)
-    return np.array_equal(first, second)
-
-
-_SAME_FOR = {
-    "messages that show the order of the items": _order_is_not_shown,
-    "other reports that an item changes": _one_report_changes,
-}
-
-
-@dataclass(frozen=True)
 class MessageAudit(Audit):
-    """The checks of one protocol.
+    """What is checked of messages. A derived class has the exact laws and the twins of its protocols.
 
     Args:
-        laws: Findings from exact laws.
-        broken: Its twins.
         changes: What the protocol gets besides a tiny universe, so that its messages are small.
-        same: What must be the same with equal randomness: messages of items in another order, or the other reports.
     """
 
-    laws: Laws
-    broken: Callable[[Any], Sequence[Twin]]
-    changes: dict[str, Any] = field(default_factory=dict)
-    same: str = "messages that show the order of the items"
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+
+    def small(self, protocol: Any) -> Any:
+        """The protocol with small messages; a twin stays a twin."""
+        return tiny(protocol, **self.changes)
 
     def structure(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """Everything around the noisy numbers is the same for all inputs of the same length."""
-        small = tiny(protocol, UNIVERSE, **self.changes)
+        small = self.small(protocol)
         envelopes = {small.party(5, source=seeded_source(1)).encode(list(x))[:22] for x in inputs(UNIVERSE, 3)}
         yield never("envelopes that tell inputs apart", len(envelopes) - 1, UNIVERSE**3)
 
-    def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-        return self.laws(protocol, effort)
-
-    def twins(self, protocol: Protocol) -> Sequence[Twin]:
-        return self.broken(protocol)
-
     def statistical(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """A party whose public hash functions tell items 0 and 1 apart: with the same noise they differ."""
-        small = tiny(protocol, UNIVERSE, **self.changes)
+        small = self.small(protocol)
 
         def encode(items: list[int], number: int, source: RandomSource | None = None) -> bytes:
             message: bytes = small.party(number, source=source).encode(items)
@@ -335,44 +314,22 @@ class MessageAudit(Audit):
 
     def coupled(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
         """With equal randomness: items in another order give the same bytes; or one report changes, its own."""
-        small, pairs = tiny(protocol, UNIVERSE, **self.changes), effort.released_pairs
-        generator, holds = np.random.default_rng(1), _SAME_FOR[self.same]
-        streams = (generator.integers(0, UNIVERSE, 9).tolist() for _ in range(pairs))
-        yield never(self.same, (not holds(small, items, seed, generator) for seed, items in enumerate(streams)))
+        small, generator, local = self.small(protocol), np.random.default_rng(1), isinstance(protocol, LocalProtocol)
+
+        def broken(seed: int) -> bool:
+            items = generator.integers(0, UNIVERSE, 9).tolist()
+            other = [*items[:4], (items[4] + 1) % UNIVERSE, *items[5:]] if local else generator.permutation(items)
+            one, two = (small.party(1, source=seeded_source(seed)).encode(list(each)) for each in (items, other))
+            if local:
+                one, two = (np.delete(small.open(message)[1].values, 4, 0).tobytes() for message in (one, two))
+            return bool(one != two)
+
+        check = "other reports that an item changes" if local else "messages that show the order of the items"
+        yield never(check, map(broken, range(effort.released_pairs)))
 
 
 def message_finding(what: str, small: Any, loss: float, pairs: int, quantity: str = "epsilon") -> Finding:
     return checked(what, quantity, small.epsilon * SLACK, loss, pairs)
-
-
-def _response_laws(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-    small = tiny(protocol)
-    for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
-        found = of_all(message_loss(small, neighbours(3, length), number) for number in numbers)
-        yield message_finding(f"messages of {length} item(s)", small, *found)
-
-
-def additive(length: int, same: str = "messages that show the order of the items", **changes: Any) -> MessageAudit:
-    def findings(protocol: Protocol, effort: Effort) -> Iterator[Finding]:
-        small = tiny(protocol, **changes)
-        yield never("cells without the noise that was drawn", noise_is_added(small, length), UNIVERSE**length)
-        longest = length + max(0, effort.length)
-        found = of_all(vector_loss(small, neighbours(UNIVERSE, longest), number) for number in range(4))
-        yield message_finding("messages of a few items", small, *found)
-
-    return MessageAudit(findings, _sketch_twins, changes, same)
-
-
-def _separation_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
-    for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
-        small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
-        pairs = list(neighbours(4, length))
-        lost = separation_loss(small, pairs)
-        yield message_finding(f"{length} item(s), heavy above {threshold}", small, lost, len(pairs))
-        if length > 1:
-            wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
-            yield never(f"{length} items: {what}", wrong, len(pairs))
-    yield never("scales other than those of the law", other_scales(protocol), 1)
 
 
 Speak = Callable[[Any, RandomSource], bytes]
@@ -418,21 +375,6 @@ def _sorted_reports(protocol: Any) -> Twin:
     return speaking(protocol, what, lambda self, items, source, speak: speak(sorted(items), source))
 
 
-def _response_twins(protocol: Any) -> Sequence[Twin]:
-    twice = property(lambda self: keep_probability(getattr(self, "buckets", 2), 2 * Fraction(self.epsilon)))
-    return twin(protocol, "a response for twice epsilon", keep=twice), _sorted_reports(protocol)
-
-
-def _sketch_twins(protocol: Any) -> Sequence[Twin]:
-    few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
-    if isinstance(protocol, LocalSketch):
-        return half_noise(protocol), _sorted_reports(protocol), few
-    twins = [half_noise(protocol), few]
-    if protocol.rows > 1:
-        twins.append(scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
-    return twins
-
-
 def _literal_cells(self: Any, words: Any, heavy: Any, width: int, number: int) -> Any:
     """The sketch and the number of light items, which [MDP] releases with e/4 where a cell of R rows has e/(8 R)."""
     light = words[~np.isin(words, heavy.astype(np.uint64))]
@@ -450,47 +392,103 @@ def _literal_choice(self: Any, found: Any, counts: Any, source: RandomSource) ->
     return np.sort(np.concatenate([shown, zeros[source.sample_without_replacement(len(zeros), count)]]))
 
 
-def _separation_twins(protocol: Any) -> Sequence[Twin]:
-    literal: dict[str, Any] = {
-        "separation_epsilon": property(lambda self: Fraction(self.epsilon) / 2),
-        "light_scale": property(lambda self: 2 * self.rows * self.heavy_scale),
-        "light_cells": _literal_cells,
-    }
-    return (
-        twin(protocol, "heavy and light in parallel, as printed", **literal),
-        twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
-        half_noise(protocol, "heavy_scale"),
-        half_noise(protocol, "separation_scale"),
-    )
+class ResponseAudit(MessageAudit):
+    """Reports by randomised response."""
+
+    def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        """Every message of one item and of two, byte for byte."""
+        small = self.small(protocol)
+        for length, numbers in ((1, range(8)), (2, range(1 + max(0, effort.length)))):
+            found = of_all(message_loss(small, neighbours(3, length), number) for number in numbers)
+            yield message_finding(f"messages of {length} item(s)", small, *found)
+
+    def twins(self, protocol: Protocol) -> Sequence[Twin]:
+        twice = property(lambda self: keep_probability(getattr(self, "buckets", 2), 2 * Fraction(self.epsilon)))
+        return twin(protocol, "a response for twice epsilon", keep=twice), _sorted_reports(protocol)
+
+
+class VectorAudit(MessageAudit):
+    """Noise on a vector: of inputs of this many items."""
+
+    def __init__(self, length: int, **changes: Any) -> None:
+        super().__init__(**changes)
+        self.length = length
+
+    def exact(self, protocol: Protocol, effort: Effort) -> Iterator[Finding]:
+        """The noise is that of the law, which all inputs of a few items are held to."""
+        small, longest = self.small(protocol), self.length + max(0, effort.length)
+        wrong = noise_is_added(small, self.length)
+        yield never("cells without the noise that was drawn", wrong, UNIVERSE**self.length)
+        found = of_all(vector_loss(small, neighbours(UNIVERSE, longest), number) for number in range(4))
+        yield message_finding("messages of a few items", small, *found)
+
+    def twins(self, protocol: Any) -> Sequence[Twin]:
+        few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
+        if isinstance(protocol, LocalSketch):
+            return half_noise(protocol), _sorted_reports(protocol), few
+        twins = [half_noise(protocol), few]
+        if protocol.rows > 1:
+            twins.append(scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
+        return twins
+
+
+class SeparationAudit(MessageAudit):
+    """Heavy items apart from light ones."""
+
+    def __init__(self) -> None:
+        super().__init__(**SMALL_SEPARATION)
+
+    def exact(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+        for threshold, length in ((0, 1), (0, 2), (1, 2), (1, 3))[: 4 if effort.length > 0 else 3]:
+            small = tiny(protocol, 4, **{**SMALL_SEPARATION, "threshold": threshold})
+            pairs = list(neighbours(4, length))
+            lost = separation_loss(small, pairs)
+            yield message_finding(f"{length} item(s), heavy above {threshold}", small, lost, len(pairs))
+            if length > 1:
+                wrong, what = separation_messages(small, pairs), "messages that follow more than the noisy numbers"
+                yield never(f"{length} items: {what}", wrong, len(pairs))
+        yield never("scales other than those of the law", other_scales(protocol), 1)
+
+    def twins(self, protocol: Any) -> Sequence[Twin]:
+        literal: dict[str, Any] = {
+            "separation_epsilon": property(lambda self: Fraction(self.epsilon) / 2),
+            "light_scale": property(lambda self: 2 * self.rows * self.heavy_scale),
+            "light_cells": _literal_cells,
+        }
+        return (
+            twin(protocol, "heavy and light in parallel, as printed", **literal),
+            twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
+            half_noise(protocol, "heavy_scale"),
+            half_noise(protocol, "separation_scale"),
+        )
 
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
-_reports = "other reports that an item changes"
 
 register(
     HadamardResponse,
     lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, _response_twins, same=_reports),
+    ResponseAudit(),
 )
 register(
     LocalHashing,
     lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
-    MessageAudit(_response_laws, _response_twins, same=_reports),
+    ResponseAudit(),
 )
 register(
     LocalSketch,
     lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
-    additive(2, _reports),
+    VectorAudit(2),
 )
 register(
     IndependentSketches,
     lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
-    additive(3, items_per_column=1.0, max_items=64),
+    VectorAudit(3, items_per_column=1.0, max_items=64),
 )
 register(
     Separation,
     lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    MessageAudit(_separation_laws, _separation_twins, SMALL_SEPARATION),
+    SeparationAudit(),
 )
 
 
@@ -1082,7 +1080,7 @@ def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
     return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
 
 
-class _EntriesAudit(MessageAudit):
+class EntriesAudit(MessageAudit):
     """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
 
     def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
@@ -1097,32 +1095,30 @@ class _EntriesAudit(MessageAudit):
         measured = counter_sensitivity(protocol, pairs)
         yield checked("large neighbouring streams", "sensitivity", claimed, measured, len(pairs))
 
+    def exact(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
+        for capacity in range(1, 3 + max(0, effort.length)):
+            yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
+        # Every message with its probability: that the code is the law above, and not noise on fewer items.
+        small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
+        found, quantity = message_loss(small, neighbours(2, 2)), f"epsilon at {small.epsilon:g}"
+        yield message_finding("messages of 2 items of a universe of 2", small, *found, quantity)
 
-def _entries_laws(protocol: Any, effort: Effort) -> Iterator[Finding]:
-    for capacity in range(1, 3 + max(0, effort.length)):
-        yield message_finding(f"counters of {capacity}, all inputs", protocol, *entries_loss(protocol, capacity))
-    # Every message with its probability: that the code is the law above, and not noise on fewer items.
-    small = tiny(replace(protocol, budget=Budget(max(protocol.epsilon, 3.0))), 2, capacity=1)
-    found, quantity = message_loss(small, neighbours(2, 2)), f"epsilon at {small.epsilon:g}"
-    yield message_finding("messages of 2 items of a universe of 2", small, *found, quantity)
-
-
-def _entries_twins(protocol: Any) -> Sequence[Twin]:
-    removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
-    what = "no noise on the other items of the universe"
-    there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
-    return half_noise(protocol), removed, there
+    def twins(self, protocol: Any) -> Sequence[Twin]:
+        removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+        what = "no noise on the other items of the universe"
+        there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
+        return half_noise(protocol), removed, there
 
 
 register(
     MergedSketch,
     lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
-    additive(3, columns=3),
+    VectorAudit(3, columns=3),
 )
 register(
     MergedMisraGries,
     lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
-    _EntriesAudit(_entries_laws, _entries_twins, {"capacity": 1}),
+    EntriesAudit(capacity=1),
 )
 
 
