@@ -76,7 +76,7 @@ from discreet_audit.core import (
     register,
     twin,
 )
-from discreet_audit.exact import Published, ScriptedSource, neighbouring_streams, published, worst_divergence
+from discreet_audit.exact import Published, ScriptedSource, apart, neighbouring_streams, published, worst_divergence
 from discreet_audit.statistical import ScoredPair, proved
 
 # ---- summaries and their lemmas --------------------------------------------------------------------------------------
@@ -266,8 +266,7 @@ def space_saving_state(first: Counters, second: Counters, k: int) -> str | None:
 
 
 def _changes(first: Counters, second: Counters) -> list[int]:
-    a, b = ({key: c for key, c in s.counts if c > 0} for s in (first, second))
-    return [a.get(key, 0) - b.get(key, 0) for key in {*a, *b}]
+    return apart(*({key: c for key, c in s.counts if c > 0} for s in (first, second)))
 
 
 def _one_direction(first: Counters, second: Counters, k: int, most: int) -> bool:
@@ -1121,11 +1120,11 @@ def _entry_sensitivities(reduces: bool, longer: int) -> tuple[Finding, ...]:
 
 
 def _l1(a: dict[Any, int], b: dict[Any, int]) -> int:
-    return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})
+    return sum(map(abs, apart(a, b)))
 
 
 def _l2(a: dict[Any, int], b: dict[Any, int]) -> float:
-    return math.sqrt(sum((a.get(key, 0) - b.get(key, 0)) ** 2 for key in {*a, *b}))
+    return math.hypot(*apart(a, b))
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ from discreet.summaries.combinations import Combinations
 from discreet.summaries.moments import GroupSums, ValueMoment
 from discreet.summaries.people import LENGTH, Counts, Holdings, ListedPeople, People, ValueRange
 from discreet_audit.central import half_the_noise, shown_by
-from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta
+from discreet_audit.closed_forms import NoiseLaw, gaussian_delta, gaussian_split_delta, normal_tail
 from discreet_audit.core import Audit, Effort, Finding, Twin, altered, checked, claim, largest, never, register, twin
 from discreet_audit.exact import Draw, ScriptedSource, least_whole
 from discreet_audit.statistical import clopper_pearson, proved
@@ -79,7 +79,7 @@ def shift_loss(budget: Budget, draw: Draw, changes: int, height: int) -> tuple[s
         first, second = (noise.from_cut(base, -noise.reach, 2 * noise.reach + height) for base in (height, 0))
         return "delta", float(np.maximum(first - math.exp(budget.epsilon) * second, 0.0).sum())
     # On so fine a lattice the law is that of Gaussian noise (docs/privacy/people.md, 3): mu-GDP.
-    return "delta", _gaussian_delta(budget.epsilon, math.sqrt(changes) * height / float(draw.scale))
+    return "delta", gaussian_delta(budget.epsilon, math.sqrt(changes) * height / float(draw.scale))
 
 
 def shift_finding(budget: Budget, draw: Draw, changes: int, height: int, check: str = "") -> Finding:
@@ -87,16 +87,6 @@ def shift_finding(budget: Budget, draw: Draw, changes: int, height: int, check: 
     quantity, lost = shift_loss(budget, draw, changes, height)
     claimed = budget.delta if quantity == "delta" else float(getattr(budget, quantity)) * _ROUNDED
     return checked(check or f"{changes} numbers moved by {height}", quantity, claimed, lost)
-
-
-def _tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2.0))
-
-
-def _gaussian_delta(epsilon: float, mu: float) -> float:
-    if mu == 0.0:
-        return max(0.0, -math.expm1(epsilon))
-    return _tail(epsilon / mu - mu / 2.0) - math.exp(min(epsilon, 700.0)) * _tail(epsilon / mu + mu / 2.0)
 
 
 class ShiftAudit(Audit):
@@ -425,7 +415,7 @@ class ReportAudit(ShiftAudit):
         if budget.rho is not None:
             quantity, claimed, lost = "rho", budget.rho * _ROUNDED, rho + epsilon**2 / 2.0
         elif rho > 0.0:  # of Gaussian noise its exact delta
-            left = _gaussian_delta(float(budget.epsilon or 0.0) - epsilon, math.sqrt(2.0 * rho))
+            left = gaussian_delta(float(budget.epsilon or 0.0) - epsilon, math.sqrt(2.0 * rho))
             quantity, claimed, lost = "delta", budget.delta, left
         yield checked("all questions together", quantity, claimed, lost)
 
@@ -995,10 +985,10 @@ def _passes(mechanism: PersonVectors, own: list[str], sigma: float) -> float:
     if not all(passes(level, math.ceil(n) + 20) and not passes(level, math.floor(n) - 20) for level, n in tried):
         return 1.0
     fine = np.linspace(levels[0], levels[-1], 4001)
-    beyond = np.array([_tail(x) for x in fine / sigma])
-    tails = np.array([_tail((n - 1.0) / second) for n in np.interp(fine, levels, needed)])
+    beyond = np.array([normal_tail(x) for x in fine / sigma])
+    tails = np.array([normal_tail((n - 1.0) / second) for n in np.interp(fine, levels, needed)])
     inside = float(np.sum((beyond[:-1] - beyond[1:]) * (tails[:-1] + tails[1:]) / 2.0))
-    return _tail((cut - 1) / sigma) + inside + (1.0 - float(beyond[0])) * float(tails[0])
+    return normal_tail((cut - 1) / sigma) + inside + (1.0 - float(beyond[0])) * float(tails[0])
 
 
 def held(mechanism: PersonVectors, people: People, seed: int, confidence: float) -> bool:
@@ -1108,8 +1098,8 @@ class PeopleAudit(Audit):
             part = int(np.count_nonzero(steps[0].sums[len(COMMON) :]))
             none = math.exp(part * math.log1p(-min(_passes(mechanism, own, steps[0].sigma), 0.5)))
         lost = math.log(max(none, 1e-300))
-        with_person = 1.0 - none + none * _gaussian_delta(epsilon - lost, mu)
-        return max(with_person, _gaussian_delta(epsilon + lost, mu))
+        with_person = 1.0 - none + none * gaussian_delta(epsilon - lost, mu)
+        return max(with_person, gaussian_delta(epsilon + lost, mu))
 
     def statistical(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Runs of the compiled release on one person alone, and whether intervals miss no more often than stated."""
@@ -1201,7 +1191,7 @@ def _without_aim(right: Calibration) -> Calibration:
     low, high = 0.0, right.z
     for _ in range(50):
         z = (low + high) / 2.0
-        low, high = (low, z) if 2.0 * _tail(z - shift * LENGTH) <= allowed else (z, high)
+        low, high = (low, z) if 2.0 * normal_tail(z - shift * LENGTH) <= allowed else (z, high)
     return replace(right, cuts=(right.cuts[0], int(high / right.z * right.cuts[1])))
 
 

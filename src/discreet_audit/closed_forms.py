@@ -223,6 +223,19 @@ def threshold_delta(
     return min(1.0, total * (1.0 + _ROUNDING) + 2.0 * noises * noise.left_out)
 
 
+def normal_tail(x: float) -> float:
+    """P[N(0, 1) >= x]."""
+    return 0.5 * math.erfc(x / math.sqrt(2.0))
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """delta at epsilon of N(0, 1) against N(mu, 1), for any epsilon."""
+    if mu == 0.0:
+        return max(0.0, -math.expm1(epsilon))
+    outside = math.exp(min(epsilon, 700.0)) * normal_tail(epsilon / mu + mu / 2.0)
+    return normal_tail(epsilon / mu - mu / 2.0) - outside
+
+
 @lru_cache(maxsize=64)
 def _sum_law(sigma: float, draws: int) -> Array:
     """P[S >= s] for s = -reach, ..., reach + 1, where S is the sum of this many discrete Gaussians.

@@ -43,12 +43,19 @@ from discreet.continual.anatomy import (
 from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.privacy import Budget, Event, User
 from discreet.privacy.calibration.composition import repeated_delta
-from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet.privacy.calibration.zcdp import zcdp_delta, zcdp_rho
 from discreet.releases.release import Release
 from discreet.summaries import MisraGries
 from discreet_audit.central import CounterAudit, Counters, EntriesAudit, counters_of, in_order, lemma_8_state, shown_by
-from discreet_audit.closed_forms import NoiseLaw, gaussian_split_delta, independent, merge_ratios, threshold_delta
+from discreet_audit.closed_forms import (
+    NoiseLaw,
+    gaussian_delta,
+    gaussian_split_delta,
+    independent,
+    merge_ratios,
+    normal_tail,
+    threshold_delta,
+)
 from discreet_audit.core import (
     SLACK,
     Audit,
@@ -63,7 +70,7 @@ from discreet_audit.core import (
     never,
     register,
 )
-from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of, least_whole
+from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, apart, law_of, least_whole
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
 # ---- exact laws at small horizons: what an event moves, and what shows an item that must be hidden -------------------
@@ -133,7 +140,7 @@ def event_delta(noise: CorrelatedNoise, norm: float, items: int, epsilon: float)
     if noise.factor.lattice == 1 and float(norm * norm).is_integer():
         law = NoiseLaw("gaussian", sigma, 1e-30)
         return gaussian_split_delta(law, 0, round(norm * norm) * items, 10**9, epsilon)
-    return gaussian_delta(epsilon, float(sigma), math.sqrt(items) * norm) * (1.0 + 1e-3)
+    return gaussian_delta(epsilon, math.sqrt(items) * norm / float(sigma)) * (1.0 + 1e-3)
 
 
 def shown_by_one_event(correlated: CorrelatedNoise, cuts: Sequence[int]) -> float:
@@ -151,7 +158,7 @@ def noise_passes(parts: Sequence[tuple[CorrelatedNoise, int]], least: int) -> fl
     rounded = sum(noise.factor.lattice > 1 for noise, _ in parts)
     if not rounded:
         return _table(spread).shown(least)
-    return 0.5 * math.erfc((least - 0.5 * rounded) / (math.sqrt(2.0) * spread))  # halves are rounded up
+    return normal_tail((least - 0.5 * rounded) / spread)  # halves are rounded up
 
 
 @lru_cache(maxsize=256)
@@ -728,7 +735,7 @@ class HittersOverTimeAudit(OverTimeAudit):
         whole, most = claim(hitters)
         for name, L, plan in self._plans(hitters):
             if hitters.discovered is not None:
-                delta, what = _gaussian_delta(plan, whole, L), f"{L} nodes of Gaussian noise{name}"
+                delta, what = _nodes_delta(plan, whole, L), f"{L} nodes of Gaussian noise{name}"
                 yield checked(what, "delta", most, delta)
                 continue
             k = hitters.capacity if hitters.mechanism == "chan" else 1  # how much of the noise one event may cost
@@ -965,11 +972,10 @@ def _first_node(made: Any, events: Any) -> Any:
     return release
 
 
-def _gaussian_delta(nodes: Any, epsilon: float, L: int) -> float:
+def _nodes_delta(nodes: Any, epsilon: float, L: int) -> float:
     """delta of L nodes: places that differ by 1, and keys of count 1 and 0 that one of two sketches stores alone."""
     noise, t = NoiseLaw("gaussian", nodes.scale, 1e-30), nodes.threshold - 1
-    offsets = range(-noise.reach, noise.reach + 1)
-    shown = sum(noise.at(d) * (noise.shown(t + d) + noise.shown(t + 1 + d)) for d in offsets)
+    shown = difference_tail(noise, t) + difference_tail(noise, t + 1)
     places = gaussian_split_delta(noise, 0, L, 10**9, epsilon)
     return places + (1.0 + math.exp(epsilon)) * L * shown
 
@@ -1539,7 +1545,7 @@ class HistogramOverTimeAudit(OverTimeAudit):
             event = rng.choice(12, rng.integers(1, 6), replace=False).tolist()
             more[when].insert(int(rng.integers(0, 31)), event)
             both = zip(_noised(histogram, stream), _noised(histogram, more), strict=True)
-            parts = [[two.get(x, 0) - one.get(x, 0) for x in {*one, *two}] for one, two in both]
+            parts = [apart(two, one) for one, two in both]
             if any(change < 0 or change > 1 for part in parts for change in part):
                 return math.inf
             sizes = [sum(part) for part in parts]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,6 +24,7 @@ from discreet import _native
 from discreet.central import Mechanism
 from discreet.noise import RandomSource
 from discreet.noise.source import Integers, Number, exact
+from discreet_audit.closed_forms import NoiseLaw
 
 # ---- sources whose draws the audit decides ---------------------------------------------------------------------------
 
@@ -153,18 +154,9 @@ def _branches(values: Iterable[int], weights: Iterable[float], total: float | No
 
 
 @lru_cache(maxsize=256)
-def _laplace(scale: Fraction) -> Branches:
-    reach = math.ceil(40 * scale) + 2
-    q = math.exp(-1 / scale)
-    z = range(-reach, reach + 1)
-    return _branches(z, [(1 - q) / (1 + q) * q ** abs(v) for v in z], 1.0)
-
-
-@lru_cache(maxsize=256)
-def _gaussian(sigma: Fraction) -> Branches:
-    reach = math.ceil(10 * sigma) + 2
-    z = range(-reach, reach + 1)
-    return _branches(z, [math.exp(-(v * v) / float(2 * sigma * sigma)) for v in z])
+def _noise(law: str, scale: Fraction) -> Branches:
+    table = NoiseLaw(law, scale)
+    return _branches(range(-table.reach, table.reach + 1), table.mass.tolist(), 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -236,10 +228,10 @@ class EnumeratedSource(RandomSource):
         return np.array([self._one(law) for _ in range(size)], np.int64)
 
     def discrete_laplace(self, scale: Number, size: int | None = None) -> Any:
-        return self._take(_laplace(Fraction(scale)), size)
+        return self._take(_noise("laplace", Fraction(scale)), size)
 
     def discrete_gaussian(self, sigma: Number, size: int | None = None) -> Any:
-        return self._take(_gaussian(Fraction(sigma)), size)
+        return self._take(_noise("gaussian", Fraction(sigma)), size)
 
     def _above(self, law: Branches, minimum: int, size: int | None) -> Any:
         kept = {v: p for v, p in zip(*law[:2], strict=True) if v >= minimum}
@@ -251,16 +243,16 @@ class EnumeratedSource(RandomSource):
     def discrete_laplace_at_least(self, scale: Number, minimum: int, size: int | None = None) -> Any:
         if minimum >= 0:
             return self._take(_geometric(Fraction(scale), minimum), size)
-        return self._above(_laplace(Fraction(scale)), minimum, size)
+        return self._above(_noise("laplace", Fraction(scale)), minimum, size)
 
     def discrete_gaussian_at_least(self, sigma: Number, minimum: int, size: int | None = None) -> Any:
-        return self._above(_gaussian(Fraction(sigma)), minimum, size)
+        return self._above(_noise("gaussian", Fraction(sigma)), minimum, size)
 
     def discrete_laplace_exceedances(self, trials: int, scale: Number, minimum: int, size: int | None = None) -> Any:
-        return self._passing(_laplace(Fraction(scale)), trials, minimum, size)
+        return self._passing(_noise("laplace", Fraction(scale)), trials, minimum, size)
 
     def discrete_gaussian_exceedances(self, trials: int, sigma: Number, minimum: int, size: int | None = None) -> Any:
-        return self._passing(_gaussian(Fraction(sigma)), trials, minimum, size)
+        return self._passing(_noise("gaussian", Fraction(sigma)), trials, minimum, size)
 
     def bernoulli(self, probability: Number, size: int | None = None) -> Any:
         return self._take(_binomial(1, float(probability)), size)
@@ -382,6 +374,11 @@ def worst_pair(pairs: Iterable[tuple[K, K]], law: Callable[[K], L], loss: Callab
         one, other = (known[given] if given in known else known.setdefault(given, law(given)) for given in pair)
         worst, count = max(worst, loss(one, other)), count + 1
     return worst, count
+
+
+def apart(first: Mapping[K, int], second: Mapping[K, int]) -> list[int]:
+    """By how much each count is larger in the first; what is not there counts 0."""
+    return [first.get(key, 0) - second.get(key, 0) for key in {*first, *second}]
 
 
 def neighbouring_streams(

@@ -46,6 +46,7 @@ from discreet.noise import RandomSource, seeded_source, system_source
 from discreet.noise.response import keep_probability
 from discreet.privacy import Budget, Guarantee, Replace
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
+from discreet_audit.closed_forms import NoiseLaw
 from discreet_audit.core import (
     SLACK,
     Audit,
@@ -66,6 +67,7 @@ from discreet_audit.exact import (
     OutputLaw,
     ScriptedSource,
     WeakenedSource,
+    apart,
     divergence,
     law_of,
     ratio_loss,
@@ -179,14 +181,8 @@ def noise_is_added(protocol: Any, length: int) -> int:
 @lru_cache(maxsize=64)
 def _grouped_laplace(scale: Fraction, low: int, high: int) -> Branches:
     """Discrete Laplace noise of which all below `low` is taken for low and all above `high` for high. Exact."""
-    q = math.exp(-1 / scale)
-
-    def at_least(t: int) -> float:
-        return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
-
-    values = tuple(range(low, high + 1))
-    masses = [at_least(v) - at_least(v + 1) for v in values]
-    masses[0], masses[-1] = 1 - at_least(low + 1), at_least(high)
+    noise, values = NoiseLaw("laplace", scale), tuple(range(low, high + 1))
+    masses = [noise.hidden(low + 1), *map(noise.at, values[1:-1]), noise.shown(high)]
     return values, tuple(masses), tuple([1.0] * len(values))
 
 
@@ -1064,10 +1060,7 @@ def counter_sensitivity(protocol: MergedMisraGries, pairs: Iterable[tuple[Input,
         places, values = protocol.open(message)[1]
         return dict(zip(places.tolist(), (values - level).tolist(), strict=True))
 
-    def apart(one: dict[int, int], other: dict[int, int]) -> int:
-        return sum(abs(one.get(x, 0) - other.get(x, 0)) for x in {*one, *other})
-
-    return int(worst_pair(pairs, counters, apart)[0])
+    return int(worst_pair(pairs, counters, lambda one, other: sum(map(abs, apart(one, other))))[0])
 
 
 def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
