@@ -153,7 +153,7 @@ LOOKS: list[pan.History] = [("look", "output"), ("output", "look")]
 
 
 def _of(estimator: Any, frames: list[pan.History] = LOOKS, most: int = 3) -> float:
-    return max(pan.worst_loss(model, frames, most)[0] for model in pan.models_of(estimator, 1))
+    return max(pan.worst_loss(element, frames, most)[0] for element in pan.elements_of(estimator))
 
 
 def _few_primes(epsilon_state: float) -> Incidence:

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, seeded_source
 from discreet.pan import CroppedMean, Density, DistinctCount, HeavyFraction, Incidence, ModularIncidence, Occurrences
-from discreet.pan.element_law import CounterCell, ElementLaw
+from discreet.pan.element_law import BitCell, CounterCell, ElementLaw
 from discreet.pan.responses import ONE, Response, response_weights
 from discreet.privacy import Budget
 from discreet.published import InnerProductCounter
@@ -26,145 +26,125 @@ from discreet_audit.core import SLACK, Audit, Effort, Finding, Twin, altered, ch
 from discreet_audit.exact import ScriptedSource, WeakenedSource, law_of, ratio_loss, worst_pair
 from discreet_audit.statistical import measure_outputs, proved
 
-# ---- exact joint laws of what an adversary sees of a table: its state at intrusions, and its outputs -----------------
-# A history is a tuple of tokens: a number is an occurrence of the element of that entry, "look" an unannounced
-# intrusion, "announce" an intrusion followed by re-randomisation, "output" a release. All states of a small table are
-# enumerated, so the loss of two histories is computed and not estimated.
+# ---- exact joint laws of what an adversary sees of an element: its cells at intrusions, and outputs ------------------
+# A history is a tuple of tokens: "x" is an occurrence of the element, "look" an unannounced intrusion, "announce" an
+# intrusion followed by re-randomisation, "output" a release. All states of the element's cells are enumerated, so the
+# loss of two histories is computed and not estimated. The cells of other elements are drawn and moved apart from these,
+# and so are as likely in both histories.
 
-State = Any  # hashable
-Law = dict[State, float]
-Token = int | str
-History = tuple[Token, ...]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What the cells of one entry do: at the start, at an occurrence, after an announced intrusion."""
-
-    start: Law
-    occur: Callable[[State], Law]
-    announce: Callable[[State], Law]
+Law = dict[Any, float]
+History = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Model:
-    """A table of equal cells and its output: the sum over the entries of `statistic`, plus Laplace noise.
+class Bit:
+    """What a `BitCell` does. State: (counter, bit)."""
 
-    `scales` has the scale of each coordinate's noise. Continuous and discrete Laplace noise give the same ratios
-    on the values where it matters.
-    """
+    def __init__(self, cell: BitCell) -> None:
+        self.unseen, self.seen, self.modulus, self.step = float(cell.unseen), float(cell.seen), cell.modulus, cell.step
 
-    cell: Cell
-    statistic: Callable[[State], tuple[float, ...]]
-    scales: tuple[float, ...]
-    entries: int = 2
+    def _anywhere(self, chance: float) -> Law:
+        """A counter that may be at any place, and a bit that is 1 with this chance."""
+        bits = ((1, chance), (0, 1 - chance))
+        return {(counter, bit): p / self.modulus for counter in range(self.modulus) for bit, p in bits}
 
+    def start(self) -> Law:
+        return self._anywhere(self.unseen)
 
-def bit_cell(unseen: float, seen: float, modulus: int = 1, step: int = 1) -> Cell:
-    """A bit with a counter modulo `modulus` that starts anywhere; the bit is drawn as seen when the counter wraps.
-
-    State: (counter, bit, rounds); the number of announced intrusions so far is public.
-    """
-
-    def toss(p: float, counter: int, rounds: int) -> Law:
-        return {(counter, 1, rounds): p, (counter, 0, rounds): 1 - p}
-
-    def chance(rounds: int) -> float:
-        p = seen
+    def occurs(self, state: Any, rounds: int) -> Law:
+        """After this many announced intrusions: a new bit is sent through the coins as often as those of others."""
+        counter, bit = state[0] + self.step, state[1]
+        if counter < self.modulus:
+            return {(counter, bit): 1.0}
+        chance = self.seen
         for _ in range(rounds):
-            p = p * seen + (1 - p) * unseen
-        return p
+            chance = chance * self.seen + (1 - chance) * self.unseen
+        return {(counter % self.modulus, 1): chance, (counter % self.modulus, 0): 1 - chance}
 
-    def occur(state: State) -> Law:
-        counter, bit, rounds = state
-        moved = counter + step
-        if moved < modulus:
-            return {(moved, bit, rounds): 1.0}
-        return toss(chance(rounds), moved % modulus, rounds)
-
-    def announce(state: State) -> Law:
-        _, bit, rounds = state
-        law: Law = {}
-        for counter in range(modulus):
-            for after, p in toss(seen if bit else unseen, counter, rounds + 1).items():
-                law[after] = p / modulus
-        return law
-
-    start = {state: p / modulus for counter in range(modulus) for state, p in toss(unseen, counter, 0).items()}
-    return Cell(start, occur, announce)
+    def announced(self, state: Any) -> Law:
+        return self._anywhere(self.seen if state[1] else self.unseen)
 
 
-def counter_cell(shift: Sequence[float]) -> Cell:
-    """A counter modulo len(shift) that starts at a shift of the given law and gets another at an announcement."""
-    k = len(shift)
+class Shifted:
+    """What a `CounterCell` does. State: the counter."""
 
-    def announce(state: State) -> Law:
-        return {(state + i) % k: float(p) for i, p in enumerate(shift)}
+    def __init__(self, cell: CounterCell) -> None:
+        self.shift = [float(p) for p in cell.shift]
 
-    def occur(state: State) -> Law:
-        return {(state + 1) % k: 1.0}
+    def start(self) -> Law:
+        return dict(enumerate(self.shift))
 
-    return Cell({i: float(p) for i, p in enumerate(shift)}, occur, announce)
+    def occurs(self, state: Any, rounds: int) -> Law:
+        return {(state + 1) % len(self.shift): 1.0}
 
-
-def product_cell(*cells: Cell) -> Cell:
-    """Several independent cells of one entry."""
-
-    def product(laws: Iterable[Law]) -> Law:
-        return {
-            tuple(state for state, _ in parts): math.prod(p for _, p in parts)
-            for parts in itertools.product(*(law.items() for law in laws))
-        }
-
-    def each(what: str) -> Callable[[State], Law]:
-        return lambda state: product(getattr(cell, what)(part) for cell, part in zip(cells, state, strict=True))
-
-    return Cell(product(cell.start for cell in cells), each("occur"), each("announce"))
+    def announced(self, state: Any) -> Law:
+        return {(state + i) % len(self.shift): p for i, p in enumerate(self.shift)}
 
 
-def joint_law(model: Model, history: History) -> dict[tuple[State, ...], float]:
-    """The law of everything seen, in order; outputs are without their noise, which `loss_between` adds."""
-    running: dict[tuple[tuple[State, ...], tuple[State, ...]], float] = {}
-    for parts in itertools.product(model.cell.start.items(), repeat=model.entries):
-        running[(), tuple(state for state, _ in parts)] = math.prod(p for _, p in parts)
-    for token in history:
-        following: dict[tuple[tuple[State, ...], tuple[State, ...]], float] = defaultdict(float)
-        for (seen, table), p in running.items():
-            if isinstance(token, int):
-                for after, q in model.cell.occur(table[token]).items():
-                    following[seen, (*table[:token], after, *table[token + 1 :])] += p * q
-            elif token == "look":
-                following[(*seen, table), table] += p
-            elif token == "announce":
-                for parts in itertools.product(*(model.cell.announce(state).items() for state in table)):
-                    after_all = tuple(state for state, _ in parts)
-                    following[(*seen, table), after_all] += p * math.prod(q for _, q in parts)
-            elif token == "output":
-                each = zip(*(model.statistic(state) for state in table), strict=True)
-                following[(*seen, tuple(math.fsum(values) for values in each)), table] += p
-            else:
-                raise ParameterError(f"a token is a number, 'look', 'announce' or 'output', not {token!r}")
-        running = following
-    law: dict[tuple[State, ...], float] = defaultdict(float)
-    for (seen, _), p in running.items():
-        law[seen] += p
-    return dict(law)
+@dataclass(frozen=True)
+class Element:
+    """The independent cells of one element, and what an output counts of their states, with Laplace noise.
+
+    `scales` has the scale of each count's noise. Continuous and discrete Laplace noise give the same ratios on the
+    values where it matters.
+    """
+
+    cells: Sequence[Bit | Shifted]
+    statistic: Callable[[tuple[Any, ...]], tuple[float, ...]]
+    scales: tuple[float, ...]
+
+    @classmethod
+    def of(cls, law: ElementLaw) -> Element:
+        """The same with the cells of an estimator's own law."""
+        cells = [Shifted(cell) if isinstance(cell, CounterCell) else Bit(cell) for cell in law.cells]
+
+        def statistic(states: tuple[Any, ...]) -> tuple[float, ...]:
+            whole = (law.pairs or isinstance(cell, Shifted) for cell in cells)
+            return law.statistic(tuple(state if so else state[1] for so, state in zip(whole, states, strict=True)))
+
+        return cls(cells, statistic, tuple(map(float, law.scales)))
 
 
-Seen = dict[tuple[State, ...], dict[tuple[float, ...], float]]
+def elements_of(estimator: Any) -> list[Element]:
+    """What an estimator does with one element, with its own numbers: for each role that it may have."""
+    return [Element.of(law) for law in estimator.element_laws()]
+
+
+def _together(laws: Iterable[Law]) -> Law:
+    return {
+        tuple(state for state, _ in parts): math.prod(p for _, p in parts)
+        for parts in itertools.product(*(law.items() for law in laws))
+    }
+
+
+Seen = dict[tuple[Any, ...], dict[tuple[float, ...], float]]
 """By what the looks showed: the mixture of all outputs' values, without their noise."""
 
 
-def by_looks(model: Model, history: History) -> Seen:
-    """What is seen of a history, by what the looks show."""
-    kinds = [token for token in history if isinstance(token, str)]
-    outputs = [i for i, kind in enumerate(kinds) if kind == "output"]
-    looks = [i for i, kind in enumerate(kinds) if kind != "output"]
+def what_is_seen(element: Element, history: History) -> Seen:
+    """The law of what is seen of a history; `loss_between` adds the noise of outputs."""
+    running = {((), (), state): p for state, p in _together(cell.start() for cell in element.cells).items()}
+    rounds = 0
+    for token in history:
+        following: dict[Any, float] = defaultdict(float)
+        for (looks, values, state), p in running.items():
+            cells = zip(element.cells, state, strict=True)
+            if token == "x":
+                for after, q in _together(cell.occurs(part, rounds) for cell, part in cells).items():
+                    following[looks, values, after] += p * q
+            elif token == "look":
+                following[(*looks, state), values, state] += p
+            elif token == "announce":
+                for after, q in _together(cell.announced(part) for cell, part in cells).items():
+                    following[(*looks, state), values, after] += p * q
+            elif token == "output":
+                following[looks, (*values, *element.statistic(state)), state] += p
+            else:
+                raise ParameterError(f"a token is 'x', 'look', 'announce' or 'output', not {token!r}")
+        running, rounds = following, rounds + (token == "announce")
     grouped: Seen = {}
-    for seen, p in joint_law(model, history).items():
+    for (looks, values, _), p in running.items():
         if p > 0:
-            values = tuple(itertools.chain.from_iterable(seen[i] for i in outputs))
-            mixture = grouped.setdefault(tuple(seen[i] for i in looks), {})
+            mixture = grouped.setdefault(looks, {})
             mixture[values] = mixture.get(values, 0.0) + p
     return grouped
 
@@ -197,56 +177,29 @@ def loss_between(first: Seen, second: Seen, scales: tuple[float, ...]) -> float:
     return worst
 
 
-def histories(frame: History, most: int) -> Iterator[History]:
-    """All histories with up to `most` occurrences of element 0 put before each token of the frame."""
-    for counts in itertools.product(range(most + 1), repeat=len(frame)):
-        parts = ((*[0] * count, token) for count, token in zip(counts, frame, strict=True))
-        yield tuple(itertools.chain.from_iterable(parts))
-
-
-def worst_loss(model: Model, frames: Iterable[History], most: int = 2) -> tuple[float, tuple[History, History]]:
+def worst_loss(element: Element, frames: Iterable[History], most: int = 2) -> tuple[float, tuple[History, History]]:
     """The largest loss over all neighbouring pairs, and a pair that has it.
 
-    Neighbours agree in the frame, which has the other elements and what the adversary does; element 0 occurs up to
-    `most` times before each token of it.
+    Neighbours agree in the frame, which has what the adversary does; the element occurs up to `most` times before each
+    token of it.
     """
     worst: tuple[float, tuple[History, History]] = (0.0, ((), ()))
     for frame in frames:
         laws: dict[object, tuple[History, Seen]] = {}
-        for history in histories(frame, most):
-            seen = by_looks(model, history)
+        for counts in itertools.product(range(most + 1), repeat=len(frame)):
+            parts = (("x",) * count + (token,) for count, token in zip(counts, frame, strict=True))
+            history = tuple(itertools.chain.from_iterable(parts))
+            seen = what_is_seen(element, history)
             same = frozenset(
                 (shown, values, round(p, 14)) for shown, mixture in seen.items() for values, p in mixture.items()
             )
             laws.setdefault(same, (history, seen))
         for (first, one), (second, other) in itertools.combinations(laws.values(), 2):
-            worst = max(worst, (loss_between(one, other, model.scales), (first, second)), key=lambda pair: pair[0])
+            worst = max(worst, (loss_between(one, other, element.scales), (first, second)), key=lambda pair: pair[0])
     return worst
 
 
-# ---- the models of the estimators ------------------------------------------------------------------------------------
-
-
-def models_of(estimator: Any, entries: int = 2) -> list[Model]:
-    """The models of what an estimator does with one element, with its own numbers: one for each role it may have."""
-    return [_model(law, entries) for law in estimator.element_laws()]
-
-
-def _model(law: ElementLaw, entries: int) -> Model:
-    cells = [
-        counter_cell([float(p) for p in cell.shift])
-        if isinstance(cell, CounterCell)
-        else bit_cell(float(cell.unseen), float(cell.seen), cell.modulus, cell.step)
-        for cell in law.cells
-    ]
-    alone = len(cells) == 1
-
-    def statistic(state: State) -> tuple[float, ...]:
-        shown = slice(0, 2) if law.pairs else 1  # without the number of announced intrusions, which is public
-        parts = [state] if alone else state
-        return law.statistic(tuple(part[shown] if isinstance(part, tuple) else part for part in parts))
-
-    return Model(cells[0] if alone else product_cell(*cells), statistic, tuple(map(float, law.scales)), entries)
+# ---- tables of elements ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -288,7 +241,7 @@ class PanAudit(Audit):
             ("one look and one output", state + output, both, max(2 + effort.length, 1)),
             (announced, 2 * state + output, [("announce", "look", "output")], 1),
         ):
-            losses = [worst_loss(model, frames, most) for model in models_of(made, 1)]
+            losses = [worst_loss(element, frames, most) for element in elements_of(made)]
             loss, (first, second) = max(losses, key=lambda pair: pair[0])
             detail = f"worst: {first} against {second}" if first else ""
             quantity = "epsilon with two looks" if name == announced else "epsilon"

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.pan.element_law import BitCell, CounterCell
 from discreet.pan.heavy_fraction import ladder_weights
 from discreet.privacy.calibration.gaussian import gaussian_delta
 from discreet.releases.error_model import Noise
@@ -180,28 +182,35 @@ def epsilon_of_rho(rho: float, delta: float) -> tuple[float, float]:
 Vector = npt.NDArray[np.float64]
 
 
-def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> pan.Model:
+def _bit(epsilon: float, t: int = 1) -> pan.Bit:
+    return pan.Bit(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4), t))
+
+
+def _counter(epsilon: float, k: int) -> pan.Shifted:
+    return pan.Shifted(CounterCell(tuple(map(Fraction, _printed_shift(epsilon, k)))))
+
+
+def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> pan.Element:
     """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps; `before` has the noise on theta. With t = 1
     it is the density of section 3. In units of 1/m: one element moves the output by 4 t/eps."""
     factor = 4 * t / epsilon
     scale = factor / epsilon if before else t / epsilon
-    return pan.Model(pan.bit_cell(0.5, 0.5 + epsilon / 4, t), lambda state: (factor * state[1],), (scale,), 1)
+    return pan.Element([_bit(epsilon, t)], lambda states: (factor * states[0][1],), (scale,))
 
 
 def heavy_hitters_noise_for_one_table(
     epsilon: float, rungs: Sequence[int], *, only_one: bool = True, all_tables: bool = False
-) -> pan.Model:
+) -> pan.Element:
     """Figure 3, step 4: v' + Lap(1/(eps m)), which claims eps (1 + tables); `all_tables` has noise for every table."""
     values = [float(t) for t in rungs]
     printed = ladder_weights(values, 1, only_one)
     weights = [4 * t * w / epsilon for t, w in zip(values, printed, strict=True)]
     scale = (sum(map(abs, weights)) if all_tables else 1.0) / epsilon
-    cell = pan.product_cell(*(pan.bit_cell(0.5, 0.5 + epsilon / 4, t) for t in rungs))
 
-    def statistic(state: pan.State) -> tuple[float, ...]:
-        return (math.fsum(w * part[1] for w, part in zip(weights, state, strict=True)),)
+    def statistic(states: Any) -> tuple[float, ...]:
+        return (math.fsum(w * state[1] for w, state in zip(weights, states, strict=True)),)
 
-    return pan.Model(cell, statistic, (scale,), 1)
+    return pan.Element([_bit(epsilon, t) for t in rungs], statistic, (scale,))
 
 
 def fraction_of_one_interval(rungs: Sequence[float], k: int, count: float, *, corrected: bool = False) -> float:
@@ -215,11 +224,10 @@ def _printed_shift(epsilon: float, k: int) -> list[float]:
     return [term / math.fsum(terms) for term in terms]
 
 
-def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> pan.Model:
+def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> pan.Element:
     """Figure 5: Lap(1/(eps m)) on every fraction, which claims 2 eps; `both` has noise for the two that move."""
     scales = ((2.0 if both else 1.0) / epsilon,) * k
-    cell = pan.counter_cell(_printed_shift(epsilon, k))
-    return pan.Model(cell, lambda state: tuple(float(state == i) for i in range(k)), scales, 1)
+    return pan.Element([_counter(epsilon, k)], lambda at: tuple(float(at[0] == i) for i in range(k)), scales)
 
 
 def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
@@ -239,37 +247,40 @@ def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, cor
     return np.array([float(row[-1]) for row in rows])
 
 
-def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> pan.Model:
+def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> pan.Element:
     """Theorem 5.1: a counter modulo each of several primes, each with all of eps (`shared`: with its part of it)."""
     each = epsilon / len(moduli) if shared else epsilon
-    cell = pan.product_cell(*(pan.counter_cell(_printed_shift(each, k)) for k in moduli))
-    return pan.Model(cell, lambda state: (0.0,), (1.0,), 1)
+    return pan.Element([_counter(each, k) for k in moduli], lambda states: (0.0,), (1.0,))
 
 
-def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> pan.Model:
+class _KeptCounter(pan.Bit):
+    """After an announced intrusion the bit alone is drawn anew."""
+
+    def announced(self, state: Any) -> pan.Law:
+        return {(state[0], bit): self.modulus * p for (at, bit), p in super().announced(state).items() if at == 0}
+
+
+def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> pan.Element:
     """Section 3, "similar ideas can be used": after an announced intrusion the cropped mean's counters stay."""
-    good = pan.bit_cell(0.5, 0.5 + epsilon / 4, t)
-
-    def announce(state: pan.State) -> pan.Law:
-        law: pan.Law = {}
-        for (_, bit, rounds), p in good.announce(state).items():
-            after = (state[0], bit, rounds)
-            law[after] = law.get(after, 0.0) + p
-        return law
-
-    cell = good if corrected else pan.Cell(good.start, good.occur, announce)
-    return pan.Model(cell, lambda state: (float(state[1]),), (1 / epsilon,), 1)
+    kind = pan.Bit if corrected else _KeptCounter
+    cell = kind(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4), t))
+    return pan.Element([cell], lambda states: (float(states[0][1]),), (1 / epsilon,))
 
 
-def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> pan.Model:
+class _MadeLate(pan.Bit):
+    """Nothing is there at the start."""
+
+    def start(self) -> pan.Law:
+        return {None: 1.0}
+
+    def occurs(self, state: Any, rounds: int) -> pan.Law:
+        return super().occurs((0, 0), rounds)
+
+
+def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> pan.Element:
     """A table whose entries are drawn when their element first comes, as a dictionary would do."""
-    drawn = pan.bit_cell(0.5, 0.5 + epsilon / 4)
-
-    def occur(state: pan.State) -> pan.Law:
-        return drawn.occur((0, 0, 0))
-
-    cell = drawn if corrected else pan.Cell({None: 1.0}, occur, drawn.announce)
-    return pan.Model(cell, lambda state: (0.0,), (1.0,), 1)
+    kind = pan.Bit if corrected else _MadeLate
+    return pan.Element([kind(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4)))], lambda states: (0.0,), (1.0,))
 
 
 # ---- bounds that do not hold, or say nothing -------------------------------------------------------------------------

@@ -75,6 +75,20 @@ def test_one_intrusion_and_the_output_stay_within_the_budget(name):
         assert loss > 0.6 * budget  # the check has teeth: it finds a pair that needs most of the budget
 
 
+@pytest.mark.parametrize("name", ["density", "cropped mean", "modular, paper's shift", "incidence"])
+def test_other_elements_in_the_table_change_nothing(name):
+    estimator = ESTIMATORS[name]()
+    for cells, statistic, scales in models_of(estimator):
+        own = len(cells)
+
+        def of_both(state, statistic=statistic, own=own):
+            return tuple(map(sum, zip(statistic(state[:own]), statistic(state[own:]), strict=True)))
+
+        frames = [("look", "y", "output"), ("y", "look", "output")]
+        loss = pan_laws.worst_loss([*cells, *cells], of_both, scales, frames, 1, own)
+        assert loss <= estimator.guarantee.epsilon * (1 + 1e-9)
+
+
 def test_the_look_and_the_output_spend_what_they_say():
     estimator = PAN.ModularIncidence(2, 4, budget=dc.Budget(1.0), shift="response", output_share=0.25)
     (model,) = models_of(estimator)

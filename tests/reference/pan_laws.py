@@ -7,7 +7,8 @@ Nothing of the package and nothing of its audit is imported here. An element's c
     ("counter", shift)                     a counter modulo len(shift) that starts at a shift with these probabilities
 
 A history says what happens: "x" the element occurs, "look" somebody reads all cells, "announce" the same and all cells
-are drawn anew from what they hold, "output" a release of `statistic(cells)` with Laplace noise.
+are drawn anew from what they hold, "output" a release of `statistic(cells)` with Laplace noise. Where only the first
+`own` cells are the element's, "y" is an occurrence of the one that has the others.
 """
 
 from __future__ import annotations
@@ -62,16 +63,23 @@ def _all(laws: Iterable[Law]) -> Law:
     }
 
 
-def transcript(cells: Sequence[Cell], statistic: Callable[[State], Sequence[Any]], history: History) -> Law:
+def transcript(
+    cells: Sequence[Cell], statistic: Callable[[State], Sequence[Any]], history: History, own: int | None = None
+) -> Law:
     """{(what looks showed, numbers of all outputs): probability}, without the noise of outputs."""
+    whose = ["x" if own is None or at < own else "y" for at in range(len(cells))]
     running = {((), (), state): chance for state, chance in _all(map(_at_first, cells)).items()}
     for token in history:
         after: Law = {}
         for (looks, outputs, state), chance in running.items():
-            if token in ("x", "announce"):
-                step = _occurs if token == "x" else _announced
-                moves = _all(step(cell, part) for cell, part in zip(cells, state, strict=True))
-                seen = looks if token == "x" else (*looks, state)
+            if token in ("x", "y", "announce"):
+                moves = _all(
+                    (_announced if token == "announce" else _occurs)(cell, part)
+                    if token in ("announce", of)
+                    else {part: Fraction(1)}
+                    for cell, part, of in zip(cells, state, whose, strict=True)
+                )
+                seen = (*looks, state) if token == "announce" else looks
                 reached = {(seen, outputs, new): move for new, move in moves.items()}
             elif token == "look":
                 reached = {((*looks, state), outputs, state): Fraction(1)}
@@ -118,6 +126,7 @@ def worst_loss(
     scales: Sequence[Any],
     frames: Iterable[History],
     most: int = 2,
+    own: int | None = None,
 ) -> float:
     """Over all pairs of histories that differ in how often the element occurs, up to `most` times in every gap."""
     worst = 0.0
@@ -125,7 +134,7 @@ def worst_loss(
         laws: list[Law] = []
         for times in itertools.product(range(most + 1), repeat=len(frame)):
             history = tuple(itertools.chain(*((*["x"] * n, token) for n, token in zip(times, frame, strict=True))))
-            law = transcript(cells, statistic, history)
+            law = transcript(cells, statistic, history, own)
             if law not in laws:
                 laws.append(law)
         worst = max([worst, *(loss(one, two, scales) for one, two in itertools.combinations(laws, 2))])
