@@ -137,7 +137,7 @@ def _of_key(key: Key, noise: NoiseLaw, cuts: tuple[int, int], least: int) -> lis
         if value is None:
             laws.append(np.array([1.0, 0.0]))
             continue
-        chance, raised = (value / least, least) if value < least else (1.0, value)
+        chance, raised = (value / least, least) if least and value < least else (1.0, value)
         hidden = (1.0 - chance) + chance * noise.hidden(cut - raised)
         if not alone:
             masses = chance * noise.from_cut(raised, lowest, max(count, 0))

@@ -54,6 +54,7 @@ def test_tables_of_noise(law, scale):
         ((Key(1, None), Key(None, 0)), 2),
         ((Key(3, 2), Key(1, None)), 1),
         ((Key(None, 1, 2),), 2),
+        ((Key(-1, 0),), 1),
     ],
 )
 def test_threshold_law_is_the_law_written_out(keys, cut):
