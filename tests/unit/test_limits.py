@@ -35,7 +35,7 @@ NUMBERS = {
     # what is stored and sent
     "APPLICATION_ID": {1684239474}, "EVENT_VERSION": {3}, "MOVED_VERSION": {4}, "SCHEMA_VERSION": {2},
     "PAYLOAD_VERSION": {4}, "_NEWEST_STATE": {3}, "VERSION": {1}, "_VERSION": {1, 2}, "FAMILY": {150, 160},
-    "_FAMILY": {127, 152}, "_SURVEY_FAMILY": {151}, "PARTY_STATE": {201}, "SEEDED": {128}, "HEADER_BYTES": {20},
+    "_FAMILY": {127, 151, 152}, "PARTY_STATE": {201}, "SEEDED": {128}, "HEADER_BYTES": {20},
     "KEY_BYTES": {32}, "_KEY_BYTES": {32}, "_CHECKSUM_BYTES": {4}, "_ENVELOPE": {28}, "_PACKET": {34},
     "_DAY": {86_400}, "_MICROSECONDS": {10**6}, "_EXACT": {2**53}, "_FOR_EVER": {2**62},
 }  # fmt: skip
