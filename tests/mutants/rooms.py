@@ -401,6 +401,10 @@ DRAWN = [
 
 # Drawn by `random_changes.py`: what survived its first lists and has a test since.
 SLIPS = [
+    Mutant("numbers of nobody's rows are a person's", "src/discreet/engines/amounts.py", "good &= owner >= 0", "good &= owner >= -1", ("tests/property/test_rows_of_nobody.py",)),
+    Mutant("pairs of nobody are a person's", "src/discreet/engines/pairs.py", "some[(owners >= 0) & (places >= 0)]", "some[places >= 0]", ("tests/property/test_rows_of_nobody.py",)),
+    Mutant("a histogram by group hides one item of a person", "src/discreet/questions/histogram.py", "range(groups * items), unit, self.max_items)", "range(groups * items), unit, self.max_items and 1)", ("tests/unit/questions/test_histogram_by_group.py",)),
+    Mutant("kinds of objects are published", "src/discreet/questions/top.py", "            if rows.feeds_kinds:\n", "            if False:\n", ("tests/unit/test_api_users.py",)),
     Mutant('the interval of a ladder leaves out the sample', 'src/discreet/pan/heavy_fraction.py', '(max(means) - min(means)) ** 2', '(min(means) - min(means)) ** 2', ('tests/unit/pan/test_ladder.py',)),
     Mutant('the increase of a number is one of 90 %', 'src/discreet/watch/tasks.py', '"confidence": 0.95, "value": int(risen.value)', '"confidence": 0.9, "value": int(risen.value)', ('tests/e2e/test_watch.py', '-k', 'leave_a_window')),
     Mutant('an increase of a window is cut at infinity', 'src/discreet/watch/tasks.py', 'else -math.inf', 'else math.inf', ('tests/e2e/test_watch.py', '-k', 'leave_a_window')),

@@ -140,3 +140,15 @@ def test_a_mechanism_that_refuses_its_summary_is_not_charged(tmp_path):
     with pytest.raises(dc.IncompatibleSummaryError, match="not this one"):
         dc.top_k(["a"] * 50, 5, budget, mechanism=Refusing(budget, 64), ledger=ledger.account("rows"))
     assert ledger.account("rows").statement().charges == 0
+
+
+@pytest.mark.parametrize("mechanism", ["user", "offset"])
+@pytest.mark.parametrize("values", [["page 1", "page 2"], ["page 1", 2], [b"page", "page"]], ids=str)
+def test_sketches_of_people_publish_values_as_they_are(mechanism, values):
+    """Python's objects are told apart by their kinds while they are counted; a kind is no part of what is published."""
+    table = {"who": [f"visitor {n % 500}" for n in range(3000)], "page": [values[n % 2] for n in range(3000)]}
+    words = {"column": "page", "user": "who", "max_items": 2, "mechanism": mechanism}
+    top = dc.top_k(table, 5, dc.Budget(4.0, 1e-6), **words, source=seeded_source(3))
+    assert {*top.items} == {*values}
+    longest = {**table, "page": ["x" * 4096] * 3000}  # a kind takes none of its room
+    assert {*dc.top_k(longest, 5, dc.Budget(4.0, 1e-6), **words, source=seeded_source(3)).items} == {"x" * 4096}

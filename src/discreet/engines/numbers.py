@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, is_amount, read
-from discreet.events.values import items_array, untagged
+from discreet.events.values import without_kinds
 from discreet.summaries.counters import wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
@@ -190,7 +190,7 @@ class Numbers:
             known = numbers if self._as_they_are else self.integers()[numbers]
             return pa.array(known).view(self._integers)
         values = wrap_counters(self._texts.keys(numbers.tolist())).items
-        return items_array(untagged(value) for value in values.to_pylist()) if self._tagged else values
+        return without_kinds(values) if self._tagged else values
 
 
 _TEXTS = (

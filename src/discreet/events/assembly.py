@@ -254,6 +254,11 @@ class Rows:
             summary.update(column, **rules)
             del column  # before the next one is read
 
+    @property
+    def feeds_kinds(self) -> bool:
+        """Whether what `feed` counts are items with their kinds in front (`events.values`)."""
+        return "item" in self.tagged - self._unwritten
+
     def items(self) -> Iterator[Any]:
         """The items alone, batch by batch, as a summary takes them."""
         return self._single_or_lists(None)

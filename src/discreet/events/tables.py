@@ -230,6 +230,7 @@ class TableRows(Rows):
         user = wanted.user if wanted.pairing is None else None
         self.tagged = frozenset(role for role, name in (("item", item), ("user", user)) if name in own)
         self._assembler.longest += self._assembler.names[0] in self.tagged  # a kind takes a byte
+        self.max_key_bytes += "item" in self.tagged
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in batches_of_arrow(self._data):

@@ -258,6 +258,11 @@ def untagged(value: bytes) -> Value:
     return _READ[value[:1]](value[1:])
 
 
+def without_kinds(column: pa.Array) -> pa.Array:
+    """A column of values with their kinds in front as these values, which may be of several kinds."""
+    return items_array(untagged(value) for value in column.to_pylist())
+
+
 def with_kinds(column: pa.Array) -> pa.Array:
     """A column of texts, bytes or whole numbers with the kind in front of each, as `tagged` writes them."""
     import pyarrow.compute as pc

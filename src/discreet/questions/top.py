@@ -241,6 +241,7 @@ class Top(Question):
             return replace(self, unit=PERSON).way(data, budget)  # a line is all that a person has
         if self.people:
             return self._of_people(data, budget)
+        from discreet.events.values import without_kinds
         from discreet.questions.choose import prepare_rows
 
         unit, mechanism = self.unit or (ROW if self.max_items is None else User(self.max_items)), self.mechanism
@@ -269,7 +270,10 @@ class Top(Question):
             return summary
 
         def draw(found: Any, source: RandomSource) -> Release:
-            return _formed(prepared.draw(found, source), keys, data.assumed).head(self.k)
+            drawn = prepared.draw(found, source)
+            if rows.feeds_kinds:
+                drawn = drawn.with_items(without_kinds(drawn.item_column))
+            return _formed(drawn, keys, data.assumed).head(self.k)
 
         return way_of(prepared, count, draw)
 
