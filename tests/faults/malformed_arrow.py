@@ -1,8 +1,9 @@
 """Feeds malformed Arrow C structures to discreet, made with ctypes. Arguments: a seed and a number of rounds.
 
 Run by test_malformed_arrow.py in a process of its own, because a check that is missing is a crash. Lengths are wrong by
-little (then other memory of this process is read) or by so much that no memory is there; which of the two it is in
-between, the interface does not tell.
+little (then what is behind the buffer is read) or by so much that no memory is there; which of the two it is in
+between, the interface does not tell. Behind a buffer are zeros: other memory of this process may change between the
+check of a view and its use.
 """
 
 import ctypes
@@ -54,6 +55,7 @@ Array._fields_ = [
 ]
 Stream._fields_ = [("get_schema", P), ("get_next", P), ("get_last_error", P), ("release", P), ("private_data", P)]
 
+BEHIND = 256  # bytes
 KEPT = []  # everything that structures point to
 
 
@@ -80,7 +82,7 @@ def pointers(values):
 
 
 def data(raw):
-    return None if raw is None else ctypes.cast(kept(ctypes.create_string_buffer(raw, max(1, len(raw)))), P).value
+    return None if raw is None else ctypes.cast(kept(ctypes.create_string_buffer(raw, len(raw) + BEHIND)), P).value
 
 
 def integers(values, size):

@@ -39,8 +39,9 @@ def group_sums(found: Rows, moment: ValueMoment) -> GroupSums:
                 sums = _padded(sums, 1) + moment.total(values[part])
             else:
                 sums = _added(sums, places[part], moment.entries(values[part]))
-    if groups is None:
+    if groups is None and found.keys is None:
         return GroupSums(_padded(sums, 1))
+    groups = groups or Numbers("groups")  # where no row came, there is no group
     return GroupSums(sums, _keys(groups, len(sums)))
 
 
