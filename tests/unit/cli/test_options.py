@@ -99,3 +99,9 @@ def test_commands_are_loaded_when_they_are_asked_for():
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "discreet.cli.app" in loaded
     assert not {"discreet.cli.top", "discreet.cli.pan", "discreet.cli.options"} & set(loaded)
+
+
+@pytest.mark.parametrize("command", ["run", "token", "status", "backup", "restore"])
+def test_commands_of_the_service_need_its_folder(command):
+    options_of_it = app.get_command(click.Context(app), "service").commands[command].params
+    assert [option.required for option in options_of_it if "--data" in option.opts] == [True]

@@ -1,5 +1,6 @@
 """Random sources: what they refuse, that seeds repeat, and that neither forks nor threads share randomness."""
 
+import contextlib
 import ctypes
 import math
 import os
@@ -15,6 +16,7 @@ import pytest
 from discreet import _native
 from discreet.errors import ParameterError
 from discreet.noise import seeded_source, system_source
+from discreet.noise.source import exact
 
 pytestmark = pytest.mark.system_noise
 
@@ -76,6 +78,11 @@ def test_a_scale_outside_its_range_is_refused(law, bad):
 def test_a_scale_with_too_many_digits_is_refused_not_rounded():
     with pytest.raises(ParameterError, match="bits"):
         seeded_source(1).discrete_laplace(1 + Fraction(1, 2**9000))
+    for bits, refused in ((8192, False), (8193, True)):
+        scale = 1 + Fraction(1, 2 ** (bits - 1))
+        assert max(scale.numerator.bit_length(), scale.denominator.bit_length()) == bits
+        with pytest.raises(ParameterError, match="8192 bits") if refused else contextlib.nullcontext():
+            exact("scale", scale)
 
 
 @pytest.mark.parametrize(

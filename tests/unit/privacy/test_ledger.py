@@ -718,3 +718,14 @@ def test_threads_share_an_account(ledger):
         thread.join()
     assert len(accepted) == 8
     assert account.remaining().epsilon == 0.0
+
+
+def test_a_refusal_names_the_latest_charges_oldest_first(tmp_path):
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("searches", dc.Budget(3.0, 1e-6))
+    account = ledger.account("searches")
+    for name in ("first", "second", "third"):
+        dc.count({"q": ["a"] * 50}, dc.Budget(1.0), ledger=account, charge_id=name)
+    with pytest.raises(dc.BudgetExceededError) as caught:
+        dc.count({"q": ["a"] * 50}, dc.Budget(1.0), ledger=account, charge_id="fourth")
+    assert caught.value.charges == ("first", "second", "third")

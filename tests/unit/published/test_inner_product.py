@@ -1,6 +1,7 @@
 """The inner-product counter: phases, accuracy, the law of an answer, states, and what is refused."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -116,7 +117,9 @@ def test_parameters_and_states_are_checked():
         payload[:-1],
         payload.replace(b'"count": 0', b'"count": 9'),
         payload.replace(b"[", b"[7,", 1),
+        re.sub(rb'"ones": \[\d+', b'"ones": [-1', payload),
     ):
+        assert bad != payload
         with pytest.raises(dc.CorruptStateError):
             InnerProductCounter.from_bytes(seal_state(127, 1, bad))
     with pytest.raises(dc.CorruptStateError):
