@@ -210,3 +210,17 @@ def test_a_total_is_the_sum_of_the_entries(kind, low, high):
     )
     assert moment.total(values).tolist() == moment.entries(values).sum(axis=0).tolist()
     assert moment.total(values[:0]).tolist() == [0] * moment.parts
+
+
+@pytest.mark.parametrize("user", [None, "u"])
+@pytest.mark.parametrize("kind", ["count", *ASKED])
+def test_where_no_row_has_a_time_there_is_no_group(kind, user):
+    table = {**TABLE, "t": ["no time"] * 3000}
+    words = {
+        "every": "1d",
+        "time": "t",
+        "user": user,
+        **({} if kind == "count" else {"column": "v", "range": (0, 100)}),
+    }
+    answer = getattr(dc, kind)(table, dc.Budget(1.0, 1e-6), **words)
+    assert len(answer.to_pandas()) == 0
