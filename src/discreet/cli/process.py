@@ -23,7 +23,10 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-_LIBRARIES = {"numpy": ["_core/_multiarray_umath"], "pyarrow": ["lib", "_parquet"]}
+_LIBRARIES = {  # NumPy's is in one of two places
+    "numpy": ["_core/_multiarray_umath", "core/_multiarray_umath"],
+    "pyarrow": ["lib", "_parquet"],
+}
 _SMALL_LIBRARIES = (
     *("_bisect", "_contextvars", "_csv", "_ctypes", "_datetime", "_decimal", "_heapq", "_json", "_opcode", "_pickle"),
     *("_queue", "_socket", "_struct", "_typing", "_uuid", "array", "fcntl", "math", "select"),
@@ -217,7 +220,8 @@ def library_paths() -> list[str]:
     found = {name: PathFinder.find_spec(name) for name in _LIBRARIES}
     folders = {name: (spec.submodule_search_locations or [""])[0] for name, spec in found.items() if spec is not None}
     ending = EXTENSION_SUFFIXES[0]
-    return [f"{folder}/{module}{ending}" for name, folder in folders.items() for module in _LIBRARIES[name]]
+    paths = (f"{folder}/{module}{ending}" for name, folder in folders.items() for module in _LIBRARIES[name])
+    return [path for path in paths if os.path.exists(path)]
 
 
 class _WithoutPandas:
