@@ -1073,7 +1073,7 @@ def entries_loss(protocol: Any, capacity: int) -> tuple[float, int]:
     return float(counter_sensitivity(small, pairs) / min(scales)), len(pairs)
 
 
-class EntriesAudit(MessageAudit):
+class NoisyEntriesAudit(MessageAudit):
     """A Misra-Gries sketch depends on the order of its items; what must not is how far neighbours lie apart."""
 
     def coupled(self, protocol: Any, effort: Effort) -> Iterator[Finding]:
@@ -1111,7 +1111,7 @@ register(
 register(
     MergedMisraGries,
     lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
-    EntriesAudit(capacity=1),
+    NoisyEntriesAudit(capacity=1),
 )
 
 

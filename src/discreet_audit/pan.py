@@ -81,7 +81,7 @@ class Shifted:
 
 
 @dataclass(frozen=True)
-class Element:
+class CellsOfElement:
     """The independent cells of one element, and what an output counts of their states, with Laplace noise.
 
     `scales` has the scale of each count's noise. Continuous and discrete Laplace noise give the same ratios on the
@@ -93,7 +93,7 @@ class Element:
     scales: tuple[float, ...]
 
     @classmethod
-    def of(cls, law: ElementLaw) -> Element:
+    def of(cls, law: ElementLaw) -> CellsOfElement:
         """The same with the cells of an estimator's own law."""
         cells = [Shifted(cell) if isinstance(cell, CounterCell) else Bit(cell) for cell in law.cells]
 
@@ -104,9 +104,9 @@ class Element:
         return cls(cells, statistic, tuple(map(float, law.scales)))
 
 
-def elements_of(estimator: Any) -> list[Element]:
+def elements_of(estimator: Any) -> list[CellsOfElement]:
     """What an estimator does with one element, with its own numbers: for each role that it may have."""
-    return [Element.of(law) for law in estimator.element_laws()]
+    return [CellsOfElement.of(law) for law in estimator.element_laws()]
 
 
 def _together(laws: Iterable[Law]) -> Law:
@@ -120,7 +120,7 @@ Seen = dict[tuple[Any, ...], dict[tuple[float, ...], float]]
 """By what the looks showed: the mixture of all outputs' values, without their noise."""
 
 
-def what_is_seen(element: Element, history: History) -> Seen:
+def what_is_seen(element: CellsOfElement, history: History) -> Seen:
     """The law of what is seen of a history; `loss_between` adds the noise of outputs."""
     running = {((), (), state): p for state, p in _together(cell.start() for cell in element.cells).items()}
     rounds = 0
@@ -177,7 +177,9 @@ def loss_between(first: Seen, second: Seen, scales: tuple[float, ...]) -> float:
     return worst
 
 
-def worst_loss(element: Element, frames: Iterable[History], most: int = 2) -> tuple[float, tuple[History, History]]:
+def worst_loss(
+    element: CellsOfElement, frames: Iterable[History], most: int = 2
+) -> tuple[float, tuple[History, History]]:
     """The largest loss over all neighbouring pairs, and a pair that has it.
 
     Neighbours agree in the frame, which has what the adversary does; the element occurs up to `most` times before each

@@ -190,17 +190,17 @@ def _counter(epsilon: float, k: int) -> pan.Shifted:
     return pan.Shifted(CounterCell(tuple(map(Fraction, _printed_shift(epsilon, k)))))
 
 
-def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> pan.Element:
+def cropped_mean_noise_after_rescaling(epsilon: float, t: int, *, before: bool = False) -> pan.CellsOfElement:
     """Figure 2: 4 t (theta - 1/2)/eps + Lap(t/(eps m)), which claims 2 eps; `before` has the noise on theta. With t = 1
     it is the density of section 3. In units of 1/m: one element moves the output by 4 t/eps."""
     factor = 4 * t / epsilon
     scale = factor / epsilon if before else t / epsilon
-    return pan.Element([_bit(epsilon, t)], lambda states: (factor * states[0][1],), (scale,))
+    return pan.CellsOfElement([_bit(epsilon, t)], lambda states: (factor * states[0][1],), (scale,))
 
 
 def heavy_hitters_noise_for_one_table(
     epsilon: float, rungs: Sequence[int], *, only_one: bool = True, all_tables: bool = False
-) -> pan.Element:
+) -> pan.CellsOfElement:
     """Figure 3, step 4: v' + Lap(1/(eps m)), which claims eps (1 + tables); `all_tables` has noise for every table."""
     values = [float(t) for t in rungs]
     printed = ladder_weights(values, 1, only_one)
@@ -210,7 +210,7 @@ def heavy_hitters_noise_for_one_table(
     def statistic(states: Any) -> tuple[float, ...]:
         return (math.fsum(w * state[1] for w, state in zip(weights, states, strict=True)),)
 
-    return pan.Element([_bit(epsilon, t) for t in rungs], statistic, (scale,))
+    return pan.CellsOfElement([_bit(epsilon, t) for t in rungs], statistic, (scale,))
 
 
 def fraction_of_one_interval(rungs: Sequence[float], k: int, count: float, *, corrected: bool = False) -> float:
@@ -224,10 +224,10 @@ def _printed_shift(epsilon: float, k: int) -> list[float]:
     return [term / math.fsum(terms) for term in terms]
 
 
-def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> pan.Element:
+def modular_noise_for_one_residue(epsilon: float, k: int, *, both: bool = False) -> pan.CellsOfElement:
     """Figure 5: Lap(1/(eps m)) on every fraction, which claims 2 eps; `both` has noise for the two that move."""
     scales = ((2.0 if both else 1.0) / epsilon,) * k
-    return pan.Element([_counter(epsilon, k)], lambda at: tuple(float(at[0] == i) for i in range(k)), scales)
+    return pan.CellsOfElement([_counter(epsilon, k)], lambda at: tuple(float(at[0] == i) for i in range(k)), scales)
 
 
 def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, corrected: bool = False) -> Vector:
@@ -247,10 +247,10 @@ def modular_matrix_as_printed(epsilon: float, fractions: Sequence[float], *, cor
     return np.array([float(row[-1]) for row in rows])
 
 
-def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> pan.Element:
+def counters_that_do_not_share(epsilon: float, moduli: Sequence[int], *, shared: bool = False) -> pan.CellsOfElement:
     """Theorem 5.1: a counter modulo each of several primes, each with all of eps (`shared`: with its part of it)."""
     each = epsilon / len(moduli) if shared else epsilon
-    return pan.Element([_counter(each, k) for k in moduli], lambda states: (0.0,), (1.0,))
+    return pan.CellsOfElement([_counter(each, k) for k in moduli], lambda states: (0.0,), (1.0,))
 
 
 class _KeptCounter(pan.Bit):
@@ -260,11 +260,11 @@ class _KeptCounter(pan.Bit):
         return {(state[0], bit): self.modulus * p for (at, bit), p in super().announced(state).items() if at == 0}
 
 
-def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> pan.Element:
+def bits_alone_rerandomised(epsilon: float, t: int, *, corrected: bool = False) -> pan.CellsOfElement:
     """Section 3, "similar ideas can be used": after an announced intrusion the cropped mean's counters stay."""
     kind = pan.Bit if corrected else _KeptCounter
     cell = kind(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4), t))
-    return pan.Element([cell], lambda states: (float(states[0][1]),), (1 / epsilon,))
+    return pan.CellsOfElement([cell], lambda states: (float(states[0][1]),), (1 / epsilon,))
 
 
 class _MadeLate(pan.Bit):
@@ -277,10 +277,12 @@ class _MadeLate(pan.Bit):
         return super().occurs((0, 0), rounds)
 
 
-def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> pan.Element:
+def entries_made_on_arrival(epsilon: float, *, corrected: bool = False) -> pan.CellsOfElement:
     """A table whose entries are drawn when their element first comes, as a dictionary would do."""
     kind = pan.Bit if corrected else _MadeLate
-    return pan.Element([kind(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4)))], lambda states: (0.0,), (1.0,))
+    return pan.CellsOfElement(
+        [kind(BitCell(Fraction(1, 2), Fraction(0.5 + epsilon / 4)))], lambda states: (0.0,), (1.0,)
+    )
 
 
 # ---- bounds that do not hold, or say nothing -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.audit import printed_versions as printed
 import discreet as dc
 from discreet.pan.element_law import BitCell
 from discreet_audit import pan
-from discreet_audit.pan import Bit, Element, elements_of, what_is_seen, worst_loss
+from discreet_audit.pan import Bit, CellsOfElement, elements_of, what_is_seen, worst_loss
 
 PAN = dc.pan
 ONE_LOOK = [("look", "output"), ("output", "look"), ("look",), ("output",)]
@@ -51,7 +51,7 @@ def test_signs_with_the_noise_of_bits_are_caught():
     """An entry of a window counts 1, -1 or 0: changing it moves the sum by 2, and noise for 1 is too little."""
 
     def loss(scale):
-        model = Element(
+        model = CellsOfElement(
             [Bit(BitCell(Fraction(1, 4), Fraction(3, 4)))], lambda states: (2.0 * states[0][1] - 1,), (scale,)
         )
         return worst_loss(model, [("look", "output"), ("output", "look")], most=1)[0]
