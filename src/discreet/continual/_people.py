@@ -2,8 +2,8 @@
 
 What counts of a person depends on that person's rows alone: the first `most` different items that they bring, each
 at the tick at which it came first. So all rows of one person more or less change at most `most` counts, each by 1, at
-one tick each: the neighbours that docs/privacy/people-over-time.md argues about. In a window (`PeopleInWindow`) each of
-these counts goes up when the person comes with the item and down again when their last such row leaves the window.
+one tick each: the neighbours that docs/privacy/people-over-time.md argues about. In a window each of these counts
+goes up when the person comes with the item and down again when their last such row leaves the window.
 
 People are told apart by their ids as they are, not by hashes of them: with hashes two people could be taken for one,
 and then the presence of one would decide what counts of the other.
@@ -37,19 +37,20 @@ class Again(NamedTuple):
 
 
 class PeopleSeen:
-    """Which items count of whom, the first `most` of a person. NOT private: it holds the ids of all people."""
+    """Which items count of whom, the first `most` of a person. NOT private: it holds the ids of all people.
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    A pair of a person and an item counts for ever. With a `window` it counts from a tick with such a row on, as long as
+    one of the last `window` ticks had one: a visit. Of a pair the first `visits` visits count (None: all).
+    """
+
+    def __init__(self, most: int, window: int | None = None, visits: int | None = None) -> None:
+        self.most, self.window, self.visits = most, window, visits
         self._ids = ValuesSeen("users")
         self._held = np.zeros(0, np.int64)  # by person: how many of their items have counted
         # Of people who may still bring items: person and item in one number, in order. Of others nothing more counts.
         self._pairs = np.zeros(0, np.int64)
-
-    @staticmethod
-    def bounded(most: int, window: int | None, visits: int | None) -> PeopleSeen:
-        """Those who count for ever or, with a window, while they are in it."""
-        return PeopleSeen(most) if window is None else PeopleInWindow(most, window, visits)
+        # With a window, by pair: the tick of its last row, and its visits, no more than one beyond those that count.
+        self._last, self._visits = np.zeros((2, 0), np.int64)
 
     def number(self, users: Any, nulls: str) -> Integers:
         """A number for every row's person; -1 for rows of nobody. Numbers alone change nothing that counts."""
@@ -84,20 +85,47 @@ class PeopleSeen:
         self._held = held
         # Two runs in order: a stable sort merges them.
         pairs = np.sort(np.concatenate([self._pairs, np.sort(people << _ITEM_BITS | items)]), kind="stable")
-        self._pairs = pairs[self._is_kept(held[pairs >> _ITEM_BITS])]
+        known, self._pairs = self._pairs, pairs[self._is_kept(held[pairs >> _ITEM_BITS])]
+        if self.window is not None:
+            old, last, visits = np.searchsorted(self._pairs, known), self._last, self._visits
+            self._last, self._visits = np.zeros(len(self._pairs), np.int64), np.ones(len(self._pairs), np.int64)
+            self._last[old], self._visits[old] = last, visits
 
     def again(self, people: Integers, items: Integers, tick: int) -> Again:
         """What rows of the open tick mean for pairs that have counted before: nothing, without a window."""
-        return Again(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        if self.window is None:
+            return Again(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        rows = np.flatnonzero((people >= 0) & (items >= 0))
+        pairs = np.unique(people[rows] << _ITEM_BITS | items[rows])
+        pairs = pairs[_within(self._pairs, pairs)]
+        places = np.searchsorted(self._pairs, pairs)
+        begins = self._last[places] < tick - self.window
+        counts = begins if self.visits is None else begins & (self._visits[places] < self.visits)
+        return Again(pairs, pairs[counts] & (_MOST_ITEMS - 1))
 
     def came(self, again: Again, tick: int) -> None:
         """Remember what `again` said; after `take`."""
+        if self.window is None:
+            return
+        places = np.searchsorted(self._pairs, again.pairs)
+        self._visits[places] += self._last[places] < tick - self.window
+        if self.visits is not None:
+            np.minimum(self._visits, self.visits + 1, out=self._visits)
+        self._last[places] = tick
+        self._last[self._last == 0] = tick  # taken in this tick
 
     def left(self, tick: int) -> Integers:
         """The items of all pairs that count up to the tick before, and from this one on no longer."""
-        return np.zeros(0, np.int64)
+        if self.window is None or tick <= self.window:
+            return np.zeros(0, np.int64)
+        leaves = self._last == tick - self.window
+        if self.visits is not None:
+            leaves &= self._visits <= self.visits
+        return np.asarray(self._pairs[leaves] & (_MOST_ITEMS - 1))
 
     def _is_kept(self, held: Integers) -> Any:
+        if self.window is not None:
+            return np.ones(len(held), bool)  # everybody may come back
         return held < self.most
 
     # ---- states ---------------------------------------------------------------------------------------------------
@@ -110,7 +138,8 @@ class PeopleSeen:
     def size(self) -> str:
         """What a state needs for people, in words that say nothing about how many there are."""
         each = 2 + np.dtype(self._held_type).itemsize
-        return f"{each} bytes and the id a person" + ("" if self.most == 1 else ", 8 bytes a person and item")
+        pair = "" if self.most == 1 else ", 8 bytes a person and item"
+        return f"{each} bytes and the id a person" + (pair if self.window is None else ", 24 bytes a person and item")
 
     def saved(self) -> State:
         """A part of a state. Not private."""
@@ -122,7 +151,8 @@ class PeopleSeen:
         held[: len(self._held)] = self._held
         header = {"kind": kind if len(self._ids) else "none", "number": len(self._ids), "most": self.most}
         blobs = {"ids": values, "lengths": lengths.tobytes(), "tags": tags, "held": held.tobytes()}
-        return State(header, {"pairs": self._pairs}, blobs)
+        visits = {} if self.window is None else {"last_ticks": self._last, "visits": self._visits}
+        return State(header, {"pairs": self._pairs, **visits}, blobs)
 
     def load(self, state: State, items: int, tick: int) -> None:
         """The inverse of `saved`, before anybody came: for this many items, after this many ticks."""
@@ -157,73 +187,12 @@ class PeopleSeen:
         if (np.bincount(owners, minlength=number) != np.where(self._is_kept(held), held, 0)).any():
             raise CorruptStateError("the state has people with other items than they have")
         self._held, self._pairs = held, pairs
-        self._load_visits(arrays, tick)
-
-    def _load_visits(self, arrays: dict[str, Integers], tick: int) -> None:
-        """What a window needs beside pairs."""
-
-
-class PeopleInWindow(PeopleSeen):
-    """Whose items are in the last `window` ticks. NOT private.
-
-    A pair of a person and an item, of those that count at all, counts from a tick with such a row on, as long as one of
-    the last `window` ticks had one: a visit. Of a pair the first `visits` visits count (None: all).
-    """
-
-    def __init__(self, most: int, window: int, visits: int | None) -> None:
-        super().__init__(most)
-        self.window, self.visits = window, visits
-        self._last = np.zeros(0, np.int64)  # by pair: the tick of its last row
-        self._visits = np.zeros(0, np.int64)  # by pair: its visits so far; no more than one beyond those that count
-
-    def _is_kept(self, held: Integers) -> Any:
-        return np.ones(len(held), bool)  # everybody may come back
-
-    def take(self, people: Integers, items: Integers) -> None:
-        known, last, visits = self._pairs, self._last, self._visits
-        super().take(people, items)
-        old = np.searchsorted(self._pairs, known)
-        self._last, self._visits = np.zeros(len(self._pairs), np.int64), np.ones(len(self._pairs), np.int64)
-        self._last[old], self._visits[old] = last, visits
-
-    def again(self, people: Integers, items: Integers, tick: int) -> Again:
-        rows = np.flatnonzero((people >= 0) & (items >= 0))
-        pairs = np.unique(people[rows] << _ITEM_BITS | items[rows])
-        pairs = pairs[_within(self._pairs, pairs)]
-        places = np.searchsorted(self._pairs, pairs)
-        begins = self._last[places] < tick - self.window
-        counts = begins if self.visits is None else begins & (self._visits[places] < self.visits)
-        return Again(pairs, pairs[counts] & (_MOST_ITEMS - 1))
-
-    def came(self, again: Again, tick: int) -> None:
-        places = np.searchsorted(self._pairs, again.pairs)
-        self._visits[places] += self._last[places] < tick - self.window
-        if self.visits is not None:
-            np.minimum(self._visits, self.visits + 1, out=self._visits)
-        self._last[places] = tick
-        self._last[self._last == 0] = tick  # taken in this tick
-
-    def left(self, tick: int) -> Integers:
-        leaves = self._last == tick - self.window
-        if self.visits is not None:
-            leaves &= self._visits <= self.visits
-        return np.asarray(self._pairs[leaves] & (_MOST_ITEMS - 1)) if tick > self.window else np.zeros(0, np.int64)
-
-    @property
-    def size(self) -> str:
-        each = 2 + np.dtype(self._held_type).itemsize
-        return f"{each} bytes and the id a person, 24 bytes a person and item"
-
-    def saved(self) -> State:
-        header, arrays, blobs = super().saved()
-        return State(header, {**arrays, "last_ticks": self._last, "visits": self._visits}, blobs)
-
-    def _load_visits(self, arrays: dict[str, Integers], tick: int) -> None:
-        self._last, self._visits = arrays["last_ticks"], arrays["visits"]
-        most = tick + 1 if self.visits is None else self.visits + 1
-        for numbers, largest in ((self._last, tick + 1), (self._visits, most)):
-            if numbers.shape != self._pairs.shape or (numbers < 1).any() or (numbers > largest).any():
-                raise CorruptStateError("the state has damaged visits")
+        if self.window is not None:
+            self._last, self._visits = arrays["last_ticks"], arrays["visits"]
+            most_visits = tick + 1 if self.visits is None else self.visits + 1
+            for numbers, largest in ((self._last, tick + 1), (self._visits, most_visits)):
+                if numbers.shape != pairs.shape or (numbers < 1).any() or (numbers > largest).any():
+                    raise CorruptStateError("the state has damaged visits")
 
 
 def checked_window(window: int | None, max_visits: int | None, horizon: int | None) -> tuple[int | None, int | None]:

@@ -81,7 +81,7 @@ class DistinctCount(Counter):
 
     def new_people(self) -> PeopleSeen:
         """Whose rows count, before anybody came."""
-        return PeopleSeen.bounded(1, self.window, self.max_visits)
+        return PeopleSeen(1, self.window, self.max_visits)
 
     def factor_for(self, horizon: int, share: float) -> Factor:
         factor = super().factor_for(horizon, share)

@@ -26,12 +26,7 @@ from discreet.continual._factors import (
     optimal_base,
     window_factor,
 )
-from discreet.continual._people import (
-    Again,
-    PeopleSeen,
-    assumed_of_visits,
-    checked_window,
-)
+from discreet.continual._people import Again, PeopleSeen, assumed_of_visits, checked_window
 from discreet.continual._schemes import Factored, Hidden, Meta, Rank, Restarted, Scheme, Sparse
 from discreet.continual.one_shot import Published
 from discreet.errors import CorruptStateError, DataError, ParameterError
@@ -252,7 +247,7 @@ class Histogram(ListedOverTime):
 
     def new_people(self) -> PeopleSeen:
         """Whose rows count, before anybody came."""
-        return PeopleSeen.bounded(self._most or 1, self.window, self.max_visits)
+        return PeopleSeen(self._most or 1, self.window, self.max_visits)
 
     def make_scheme(self) -> Scheme:
         """A scheme before its first tick."""
