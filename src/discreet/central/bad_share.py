@@ -28,15 +28,12 @@ class BadShare:
 
     Unit: one row, or a person with all of their rows (`User()`).
     Guarantee: epsilon or rho, as the budget says; no delta is spent.
-    Statistic: S = (q - p) bad - p good for a share of p/q. It is positive iff more than p/q of all are bad. A row is
-        one of `bad` or of `good`, so one row more or less moves S by at most max(p, q - p). People are told apart by a
-        hash: a group of people with one hash is good if any of their rows can be read, and bad if they have others
-        alone. A person is in one group, whose part of S is -p, 0 or q - p: it moves by at most q, no matter who
-        shares it.
+    Statistic: S = (q - p) bad - p good for a share of p/q: positive iff more than p/q of all are bad. A row moves it by
+        at most max(p, q - p). People are told apart by a hash, and a person moves it by at most q.
     Noise: discrete Laplace, or of rho discrete Gaussian, Z for that sensitivity (`additive_noise`).
-    Threshold: refused iff S + Z > cut, the smallest with 2 P[Z > cut] <= 2e-6: data with at most p/q bad rows, also
-        without any rows, are refused with probability 1e-6 at most.
-    Error: bad data pass where S is below the cut: about 14 (q - p)/(q epsilon) rows beyond the share are noticed.
+    Threshold: refused iff S + Z > cut, which data with at most p/q bad rows pass, but for a probability of 1e-6 at
+        most.
+    Error: about 14 (q - p)/(q epsilon) rows beyond the share are noticed.
     Argument: docs/privacy/errors.md, "A test of bad rows".
 
     Args:

@@ -28,18 +28,13 @@ class ChosenDistinct:
 
     Unit: a person with all of their rows (`User()`).
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
-    Choice: for a fifth of the budget, m among 1, 2, 4, ..., 1024. With f_m what can be credited, u_m = f_m - 3 m times
-        the scale of the noise for m = 1 is what is left above the noise. One person moves u_m by at most m: the larger
-        m, the less it can be trusted. The choice is by the exponential mechanism on
-
-            s_m = min over k of ((u_m - t m) - (u_k - t k))/(m + k),    t = 2 ln(11/0.05)/epsilon_1,
-
-        which one person moves by at most 1 (Raskhodnikova, Smith: Lipschitz Extensions for Node-Private Graph
-        Statistics and the Generalized Exponential Mechanism, 2016). Scores are whole multiples of 1/1024.
+    Choice: for a fifth of the budget, m among 1, 2, 4, ..., 1024 by the exponential mechanism. What can be credited,
+        less what m costs in noise, is compared with that of every other m; one person moves these scores, which are
+        whole multiples of 1/1024, by at most 1 (Raskhodnikova, Smith: Lipschitz Extensions for Node-Private Graph
+        Statistics and the Generalized Exponential Mechanism, 2016).
     Noise: `CreditedDistinct` with that m and the rest of the budget.
     Error: as there. At epsilon 1 a larger m is taken where it credits some hundreds of values more.
-    Argument: m is what the choice published, and the noise is for that m: the two parts compose;
-        docs/privacy/counting.md.
+    Argument: docs/privacy/counting.md.
     """
 
     CANDIDATES: ClassVar[tuple[int, ...]] = tuple(2**i for i in range(11))

@@ -24,17 +24,13 @@ Numbers = npt.NDArray[np.integer[Any]]
 class CreditedDistinct(NoisyCount):
     """The number of different values that can be credited to people, at most m to each, with noise.
 
-    Unit: a person with all of their rows (`User()`).
+    Unit: a person with all of their rows (`User()`): with one more the number grows by at most m, and never shrinks.
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
-    Noise: discrete Laplace of scale m/epsilon, or discrete Gaussian with sigma^2 = m^2/(2 rho); of (epsilon, delta) the
-        one with the smaller variance.
+    Noise: discrete Laplace of scale m/epsilon, or discrete Gaussian with sigma^2 = m^2/(2 rho) (`additive_noise`).
     Threshold: none.
-    Error: the noise, and what crediting leaves out: values are credited each to one of the people who have it, at most
-        m to a person and as many as possible (a largest matching). The result is at most the number of values, and
-        equal to it iff every set S of values is shared by at least |S|/m people. So the lower bound holds for the
-        truth; nothing finite that is private bounds what one person alone may have, so the upper bound is infinite.
-    Argument: with one more person the largest matching grows by at most m, and never shrinks;
-        docs/privacy/counting.md. Its size depends on who has what alone, not on any order.
+    Error: the noise, and what crediting leaves out: each value is credited to one of the people who have it, as many as
+        possible (a largest matching). So the lower bound holds for all values, and there is no upper one.
+    Argument: docs/privacy/counting.md.
 
     Args:
         max_items: m, public. With 1 the noise is least; more is for people with many values that nobody else has.

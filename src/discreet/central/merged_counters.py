@@ -34,9 +34,8 @@ def plus_halves(counts: Counts, halves: Counts) -> tuple[Counts, Counts]:
 class CommonNoise(Approximate):
     """Publish c_x + (Z_x + eta)/2 where it is at least the threshold: one eta for all counters.
 
-    Neighbouring sketches are `_steps` steps apart, and a step moves all counters that it moves in one direction. A
-    shift of eta takes half of that from every counter, so that Z needs to hide half as much:
-    `privacy.calibration.correlated_noise`.
+    Neighbouring sketches are `_steps` steps apart, each in one direction; a shift of eta takes half of that from every
+    counter, so that Z needs to hide half as much (docs/privacy/central.md, "Noise that counters share").
     """
 
     noise_growth: ClassVar[float] = 0.5
@@ -89,15 +88,12 @@ class Merged(CommonNoise):
 
     Unit: one event of one of the streams, or up to m events of a user in any of them (`User(m)`).
     Guarantee: (epsilon, delta), for every number and order of merges, and for a sketch that was not merged.
-    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters. Merging (add,
-        subtract the (k+1)-th largest, drop what is not positive) keeps the structure of Lemma 17: up to k counters
-        differ, each by 1, all in one direction. m events are m such steps.
-    Threshold: published iff the noisy count is at least it, before rounding. The noise is the least that hides k
-        counters m steps apart, the threshold the smallest for it.
+    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters: the least that hides
+        k counters m steps apart, each of which moves up to k counters by 1 in one direction (Lemma 17).
+    Threshold: published iff the noisy count is at least it, before rounding.
     Error: f - n/(k+1) <= c <= f with n the length of all streams together, plus the noise, of a standard deviation of
         about (sqrt(k)+1)/2 times that of one counter's.
-    Argument: [LT] Lemma 17, Corollary 18, and `privacy.calibration.correlated_noise`; an update after a merge is a
-        merge with a sketch of one event. docs/privacy/central.md.
+    Argument: [LT] Lemma 17, Corollary 18, and docs/privacy/central.md.
     """
 
     name: ClassVar[str] = "Gaussian release of merged Misra-Gries sketches"

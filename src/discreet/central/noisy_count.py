@@ -22,19 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """A count with noise.
+    """A count with noise; a negative sum is published as 0.
 
     Unit: one event where events (or different values of them) are counted, or a person with all of their rows
-        (`User()`) where people are counted.
+        (`User()`) where people are counted. It moves the count by at most 1.
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
-    Noise: discrete Laplace of scale 1/epsilon; discrete Gaussian with sigma^2 = 1/(2 rho); of (epsilon, delta) the one
-        of these two with the smaller variance, the Gaussian's sigma being the smallest for this delta.
+    Noise: discrete Laplace of scale 1/epsilon or discrete Gaussian with sigma^2 = 1/(2 rho) (`additive_noise`).
     Threshold: none; a count of 0 gets noise, too.
     Error: at most b with probability 1 - beta, b the smallest with 2 P[Z > b] <= beta: about ln(1/beta)/epsilon.
-    Argument: one unit moves the count by at most 1; docs/privacy/counting.md.
-
-    A negative sum is published as 0, which is a function of what is private already. The interval does not have to
-    know of it.
+    Argument: docs/privacy/counting.md.
 
     Args:
         counted: What is counted, for the guarantee: "rows", "people" or "values".

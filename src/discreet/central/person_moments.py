@@ -51,13 +51,12 @@ class PersonMoments(PersonVectors):
 
     Unit: one person with all of their rows, added or removed (`User()`).
     Guarantee: (epsilon, delta); rho over a public list of groups, or without groups.
-    Noise: a person is one vector over all groups and parts of their sums, none of which is negative. It is scaled to
-        length C, chosen from private sizes, and every coordinate has discrete Gaussian noise of C/mu_i.
-    Threshold: none over a public list of groups, which needs no look at them: sizes, losses and counts have all of the
-        budget. Others are discovered as items are, by how many people are in them.
-    Error: that of the coordinates, whose bounds cover what scaling may have left out (`Scaling`). The answer is between
-        the least and the largest that they allow. Of counts it contains the true number; of sums, means and variances
-        that in which nobody has more rows than `covered`.
+    Noise: a person is one vector over all groups and parts of their sums, scaled to length C, chosen from private
+        sizes; every coordinate has discrete Gaussian noise of C/mu_i.
+    Threshold: none over a public list of groups, which needs no look at them. Others are discovered as items are, by
+        how many people are in them.
+    Error: that of the coordinates, whose bounds cover what scaling may have left out (`Scaling`). Of counts intervals
+        contain the true number; of the others that in which nobody has more rows than `covered`.
     Argument: docs/privacy/sums.md.
 
     Args:

@@ -45,19 +45,14 @@ class PersonPairs(PersonVectors):
     """Which two items (or three) people have together, with all rows of a person hidden.
 
     Unit: one person with all of their rows, added or removed (`User()`).
-    Guarantee: (epsilon, delta).
-    Noise: a person is one vector in every step, of length at most L, as for `PersonVectors`; sum_i mu_i^2 = mu^2.
-        1. Discover items, by the looks and the cuts of `PersonVectors`. They are public from here on, and so are all
-           pairs of them, whether or not anybody has them.
-        2. Look at the pairs: a person with m of the items has the m (m-1)/2 pairs of them, one vector of length L over
-           all pairs, in which pairs of frequent items weigh more. Noise on every pair; the 1.5 k largest that pass a
-           cut are candidates.
-        3. Sizes, losses and counts of the candidates, as for items; the k largest that stand out are listed.
+    Guarantee: (epsilon, delta), jointly for all steps.
+    Noise: as for `PersonVectors`. Between discovery and sizes there is one more step, a look at all pairs of the
+        discovered items, whether or not anybody has them: a person's pairs are one vector, in which those of frequent
+        items weigh more. The 1.5 k largest that pass a cut are counted; the k largest that stand out are listed.
     Threshold: T of the items, in units of one person who has one item. A pair is listed only if both items pass.
     Error: as for `PersonVectors`, of the number of people who have both. A pair that nobody has is listed in one of a
         thousand releases at most: nothing tells it from a rare one but noise.
-    Argument: docs/privacy/pairs.md. Step 1 is the only one that depends on whose items there are; after it all
-        questions are about a public list, and the joint delta is that of `PersonVectors`.
+    Argument: docs/privacy/pairs.md.
 
     Args:
         k: How many pairs to list at most.

@@ -84,30 +84,20 @@ class Entries(NamedTuple):
 class PersonVectors(Mechanism):
     """What people have, with all rows of a person hidden; nobody has to say how many items that are.
 
-    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: anyone who
-        has more is hidden, too.
-    Guarantee: (epsilon, delta).
-    Noise: a person is one vector over the items. Whatever is asked of the data is a sum over people of whole vectors of
-        length at most L = 2^24, plus discrete Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2.
-        1. Discover: presence, each of a person's d items has 1/sqrt(d) (of more than 256 a random 256). Noise on every
-           item that somebody has, and a cut T. Where fewer than 1.25 k pass, a second look, aimed: a person's vector
-           is now longer on items whose noisy sum came near the cut and shorter on the others. What passes a cut in
-           the sum of both looks is found, too. The 1.5 k largest that pass (1.2 k after two looks)
-           are public from here on.
-        2. Sizes: how many people have vectors of which length over those items, in a fixed grid; one person, one bin.
-        3. Losses: what scaling those vectors to length C loses, in people, and what scaling to a longer one would. C is
-           chosen from the private sizes; where it is the longest there can be, nothing is lost and nothing is asked.
-        4. Count: vectors over the discovered items (presence, rows, or sums of values within a public range), weighted
-           so that frequent ones get more noise, and scaled to length at most C. No cut; the k largest are listed.
-    Threshold: T, in units of one person who has one item. An item all of whose people have d items needs about
-        T sqrt(d) people to be listed.
+    Unit: one person with all of their rows, added or removed (`User()`). `User(m)` fixes the length C: anyone who has
+        more is hidden, too.
+    Guarantee: (epsilon, delta), jointly for all steps.
+    Noise: whatever is asked of the data is a sum over people of whole vectors of length at most L = 2^24, plus discrete
+        Gaussian noise of L/mu_i on every coordinate; sum_i mu_i^2 = mu^2. Discover: presence of items, noise on every
+        item that somebody has, and a cut; a second look, aimed at items near the cut, where fewer than 1.25 k pass.
+        Sizes, and losses: a length C is chosen from a private histogram of lengths, and it is asked what scaling to C
+        loses. Count: vectors over what was discovered, scaled to length at most C. The k largest are listed.
+    Threshold: T, in units of one person who has one item. An item all of whose people have d items needs about T
+        sqrt(d) people to be listed.
     Error: the noise of an item is Gaussian of C/(mu_4 a_x). What scaling leaves out of a count is never negative: its
         share is stated as `left_out`, and intervals reach up to what the losses allow (`Scaling`). Of people they
         contain the true number; of rows and sums that in which nobody has more than the release says (`covered`).
-    Argument: docs/privacy/people.md. delta is exact for the joint law: the larger of both directions over all numbers j
-        of the person's d items that nobody else has, pi + (1 - pi) delta_G(epsilon - ln(1 - pi), mu'), where pi is the
-        chance that one of the j passes a cut, integrated over the first noise, which aims the second look, and
-        mu'^2 = mu^2 (1 - s_1 j/d) what is left of the rest.
+    Argument: docs/privacy/people.md.
 
     Args:
         k: How many items to list at most.
@@ -427,15 +417,14 @@ class Sizes:
     """A private histogram of the lengths of people's vectors: noisy counts with the standard deviation `spread`.
 
     `mass` of a place is how many (person, item) pairs one person there has; of rows or values, what they add up to at
-    least. Rows and values are in bins, and where in a bin somebody is is not known. People are shared out to the edges
-    (`_shared_out`), so that what they have is the sum over the edges, exactly, and what scaling to C leaves out of it,
-    s - C sqrt(s) of a squared length s above C^2, which is convex, is at most that sum and at least that less `gaps`.
+    least. Rows and values are in bins; people are shared out to the edges (`_shared_out`), so that sums over the edges
+    are exact, and what scaling leaves out is at most that sum and at least that less `gaps` (docs/privacy/people.md).
 
     Attributes:
         lengths: That of each edge; of a bin a typical one, in the middle of its logarithms.
         people: What stands out of the noise, by itself or two beside each other; the rest counts as empty, or noise
-            would invent long vectors. Of rows and values these may be of any length, and a bin by itself must stand out
-            more; one in a row with it is one bin longer at most, and may stand out less.
+            would invent long vectors. Of rows and values a bin by itself must stand out more, and one in a row with it
+            less.
         seen: How many bins there are up to the first beyond the last that stands out.
         reach: The upper end of the last of them.
     """
@@ -519,16 +508,9 @@ class Sizes:
     def left_out(self, longest: float, confidence: float = 0.95) -> Estimate:
         """The share of the contributions that scaling to `longest` leaves out, with an interval.
 
-        Of presence the interval is for all people. C was chosen by the same noise, so it holds for every C there is to
-        choose, and its lower end for every number of edges that may stand out. The share is at most s exactly if
-        sum_i p_i (lost_i - s mass_i) <= 0, p_i the people of edge i. For given C and s the noisy sum has a known
-        deviation, so the test of every s makes an interval for the ratio. The upper end takes all edges, also those
-        where nobody is seen. The lower one takes those that are seen: longer vectors lose a larger part, so anyone who
-        is beyond them only raises the share.
-
-        Of rows and values it is for the bins up to the first beyond the last that stands out. People with longer
-        vectors are too few to be seen in the noise, and no private statement tells what they contribute: they are not
-        part of that share.
+        Of presence the interval is for all people, and for every C that could have been chosen: the upper end takes all
+        edges, the lower one those that are seen. Of rows and values it is for the bins up to the first beyond the last
+        that stands out. docs/privacy/people.md, "Left out".
         """
         beta, seen = (1.0 - confidence) / 2.0, self.seen
         if self.rows:

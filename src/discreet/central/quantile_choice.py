@@ -143,15 +143,13 @@ class QuantileChoice(QuantileMechanism):
     Unit: one row, or a person with all of their rows (`User()`).
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
     Noise: three quarters of the budget are for L = ceil(log2(shares + 1)) levels of choices. A choice takes a part p of
-        a range with odds exp(-e |left(p) - q n|/(2 max(q, 1-q) h)), n being what lies in the range, q the share
-        relative to it, e = epsilon/L (or sqrt(8 rho/L)), and h = 1 for rows or m votes for people. A quarter is for
-        discrete Laplace or Gaussian noise on the nodes of a tree over cells around the chosen values, as for
-        `QuantileTree`.
-    Error: where values are spread over many bins, a rank is off by about 1.3/epsilon rows for one share, 3/epsilon
-        for three, 8/epsilon for nine, whatever the range (`typical_error` has standard deviations).
-    Argument: a unit of mass h moves the exponents of one choice by at most e in range; what it has on two sides of a
-        chosen value adds up to h, so a level costs e whatever it is divided into; docs/privacy/quantiles.md. Follows
-        Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", 2022.
+        a range with odds exp(-e |left(p) - q n|/(2 max(q, 1-q) h)), n what lies in the range, q the share relative to
+        it, e = epsilon/L (or sqrt(8 rho/L)), h = 1 for rows or m votes for people. A quarter is for noise on a tree
+        over cells around the chosen values, as for `QuantileTree`.
+    Error: where values are spread over many bins, a rank is off by about 1.3/epsilon rows for one share, 3/epsilon for
+        three, 8/epsilon for nine, whatever the range (`typical_error` has standard deviations).
+    Argument: docs/privacy/quantiles.md. Follows Kaplan, Schnapp and Stemmer, "Differentially private approximate
+        quantiles", 2022.
 
     Args:
         parts: Parts of a bin, over which equal values are spread.

@@ -55,13 +55,12 @@ class ReducedMisraGries(ReducedEntries):
 
     Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
     Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one.
-    Noise: in units of 1/(k+1) the entries are integers of l1-sensitivity D = m (2k - 1) and l2-sensitivity
-        m sqrt(k^2 + k - 1): discrete Laplace of scale D/epsilon on each, or, for rho, discrete Gaussian with
-        sigma^2 = m^2 (k^2 + k - 1)/(2 rho), which in counts is less than m/sqrt(2 rho).
+    Noise: in units of 1/(k+1) entries are integers of l1-sensitivity D = m (2k - 1) and l2-sensitivity m sqrt(k^2 + k -
+        1):
+        discrete Laplace of scale D/epsilon on each, or discrete Gaussian for rho, in counts less than m/sqrt(2 rho).
     Threshold: over a universe of d items a public cut that with probability 1 - `spurious` no zero entry passes, then
-        the k largest: both act on noisy values of the whole universe, so privacy does not rest on them. Without: an
-        entry y < D is first rounded to D with probability y/D or to 0, and published iff it reaches D + t with the
-        smallest t >= D for which P[Z >= t] is at most delta.
+        the k largest. Without: entries below D are first rounded to D or 0 at random, and published iff they reach D +
+        t with the smallest t >= D for which P[Z >= t] is at most delta.
     Error: f - n/(k+1) <= entry <= f, plus one noise; the (epsilon, delta) rounding may add up to D/(k+1) < 2m.
     Argument: [LT] Lemma 16 with the sign of gamma's change corrected; docs/privacy/central.md.
 

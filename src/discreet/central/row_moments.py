@@ -48,14 +48,11 @@ class RowMoments:
 
     Unit: one row, added or removed (`Event()`).
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says; (epsilon, delta) where groups are discovered.
-    Noise: a row is in one group, and its parts there add up to L, so it moves the sums by L in l1 and at most L in l2:
-        discrete Laplace noise of scale L/epsilon on every part, or discrete Gaussian noise of sigma = L/mu, whichever
-        has the smaller variance.
-    Threshold: none over a public list of groups, which all have noise. Discovered groups are published iff their parts
-        add up to L (1 + t) or more with noise: a row that is alone in its group passes with probability delta at most.
-    Error: that of the parts. A mean is a ratio of two: its interval is the set of all m for which U - m N is within the
-        reach of its own noise, which holds exactly and needs no linearisation. That of a variance covers all that its
-        three parts allow.
+    Noise: a row moves the parts of one group by L in l1 and at most L in l2: discrete Laplace noise of scale L/epsilon
+        on every part, or discrete Gaussian noise of sigma = L/mu, whichever has the smaller variance.
+    Threshold: none over a public list of groups. Discovered groups are published iff their parts add up to L (1 + t) or
+        more with noise: a row that is alone in its group passes with probability delta at most.
+    Error: that of the parts; intervals of means and variances hold exactly, without linearisation.
     Argument: docs/privacy/sums.md.
 
     Args:

@@ -24,11 +24,9 @@ class ShardedOffset(Mechanism):
     """The offset release of each shard of a Misra-Gries sketch, every one with the whole budget.
 
     Unit: one event added or removed, or up to m events of a user (`User(m)`). Not `Replace`: it touches two shards.
-    Guarantee: (epsilon, delta), by parallel composition over disjoint items: the shard is a function of the item that
-        does not depend on the stream, so one event changes the state of one shard, and the noises of the others have
-        nothing to do with it. For users: m steps of one event each, wherever they fall, exactly as with one sketch.
-    Noise: that of `Offset` on every shard s: a0_s = alpha_s + Z_s and v_x = c_x + alpha_s + Z_x, all Z discrete
-        Laplace of scale m/epsilon.
+    Guarantee: (epsilon, delta), by parallel composition over disjoint items.
+    Noise: that of `Offset` on every shard s: a0_s = alpha_s + Z_s and v_x = c_x + alpha_s + Z_x, all Z discrete Laplace
+        of scale m/epsilon.
     Threshold: x is published iff v_x - a0_s >= 1 + t, with the t of `Offset`.
     Error: f <= c + alpha_s <= f + n_s/(capacity+1) with n_s the events of shard s; never more than with one sketch.
     Argument: docs/privacy/shards.md.

@@ -206,16 +206,14 @@ class CountMinHeavyHitters(_SketchHeavyHitters):
     """The tracked items of a CountMin whose estimates stay above a cut when every cell has noise.
 
     Unit: one event, or up to m events of a user (`User(m)`).
-    Guarantee: (epsilon, delta), over the noise and the seed of the sketch, which is drawn before the stream and may
-        be known. Algorithm 5 of [SS] with an exact sketch while tracking, its sign and its sensitivity corrected.
-    Noise: once, on every cell: discrete Laplace of scale m d/epsilon (an event changes d cells by 1), or discrete
-        Gaussian for d changes of 1 (l2-sensitivity m sqrt(d)), which is less from a depth of about 5 on.
-    Threshold: with g the most that any item's estimate exceeds its frequency f, except with a part of delta over the
-        seed, an untracked item has f <= (n + k g)/(k+1), hence an estimate of at most (n + k g)/(k+1) + g. Published
-        iff the noisy estimate is at least that plus t, which no noise of a cell reaches, except with another part of
-        delta. Inside both parts the output is a function of the private cells.
-    Length: n is a public number, or "noisy": the cells of a row sum to n, so the private cells tell it
-        at no cost. Then the cut is the published offset plus `threshold`.
+    Guarantee: (epsilon, delta), over the noise and the seed of the sketch, which is drawn before the stream and may be
+        known.
+    Noise: once, on every cell: discrete Laplace of scale m d/epsilon, or discrete Gaussian for an l2-sensitivity of m
+        sqrt(d), which is less from a depth of about 5 on.
+    Threshold: published iff the noisy estimate is at least (n + k g)/(k+1) + g + t: g is the most that an estimate
+        exceeds its frequency, and t what no noise of a cell reaches, each except with a part of delta.
+    Length: n is a public number, or "noisy": the cells of a row sum to n, so the private cells tell it at no cost. Then
+        the cut is the published offset plus `threshold`.
     Error: f <= estimate <= f + g before the noise; the smallest of d noisy cells is below the exact one on average.
     Argument: docs/privacy/sketch-heavy-hitters.md.
 
@@ -249,10 +247,8 @@ class CountSketchHeavyHitters(_SketchHeavyHitters):
     Unit: one event, or up to m events of a user (`User(m)`).
     Guarantee: (epsilon, delta), over the noise and the seed of the sketch, as for `CountMinHeavyHitters`.
     Noise: as for `CountMinHeavyHitters`: an event changes d cells by 1 or -1.
-    Threshold: estimates err to both sides by at most g, and at every time of the stream, because the mass that collides
-        with an item only grows. So an untracked item has f <= (n + 2 k g)/(k+1) and an estimate of at most
-        (n + 2 k g)/(k+1) + g; the cut is that plus t. g is a share of n (a bound by the stream's second moment would
-        itself be private). It fails when (d+1)/2 rows do, not all d: take twice the depth of a CountMin.
+    Threshold: estimates err to both sides by at most g, so the cut is (n + 2 k g)/(k+1) + g + t. g fails when (d+1)/2
+        rows do, not all d: take twice the depth of a CountMin.
     Length: n is public, or "noisy": the cells do not tell it, so `length_share` of epsilon is spent on n + Z.
     Error: |estimate - f| <= g before the noise.
     Argument: docs/privacy/sketch-heavy-hitters.md.

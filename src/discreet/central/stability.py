@@ -28,18 +28,17 @@ class Stability(Approximate):
     Guarantee: (epsilon, delta).
     Noise: discrete Laplace of scale m/epsilon, or discrete Gaussian ("gaussian") of the sigma that goes with the
         smallest threshold by the exact form of Theorem 23 of [LT]; a user's items must then be `distinct`.
-    Threshold: x is published iff f_x + Z_x >= 1 + t, t the smallest with the exact delta at most delta. With Laplace
-        noise delta is the chance that an item only the larger stream has is published: m items once each, or (unless
-        `distinct`) one item m times, whichever is larger.
+    Threshold: x is published iff f_x + Z_x >= 1 + t, t the smallest with the exact delta at most delta: the chance that
+        an item only the larger stream has is published, m items once each, or (unless `distinct`) one item m times.
     Error: the noise alone; exact counts lose nothing.
-    Argument: the counts of common items move by m in l1 (each by 1 if distinct); docs/privacy/central.md.
+    Argument: docs/privacy/central.md.
 
     Args:
         noise: "laplace" or "gaussian".
         distinct: Whether the items of a user are all different. A claim about the data that the guarantee repeats.
         max_distinct: A public bound of how many different items occur. Only the width of `bounds` rests on it. Without
-            it they are for the items that passed, and a lower end that is not above the cut is 1: an item that
-            occurred less often may have passed for its noise.
+            it they are for the items that passed, and a lower end that is not above the cut is 1: an item that occurred
+            less often may have passed for its noise.
     """
 
     name: ClassVar[str] = "stability histogram of exact counts"

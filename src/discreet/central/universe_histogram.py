@@ -34,21 +34,18 @@ MOST_LISTED = 1 << 24
 class UniverseHistogram(Mechanism):
     """Noise on the exact count of every item of a public list; all of them are published.
 
-    Unit: one event, or a person with all of their rows (`User()`).
+    Unit: one event, or a person with all of their rows (`User()`): in at most m counts (1 for events), by 1 each.
     Guarantee: epsilon, rho, or (epsilon, delta), as the budget says.
-    Noise: with m = 1 for events: discrete Laplace of scale m/epsilon; discrete Gaussian with sigma^2 = m/(2 rho); of
-        (epsilon, delta) the one with the smaller variance, the Gaussian's sigma being the smallest for m counts that
-        differ by 1 each.
+    Noise: discrete Laplace of scale m/epsilon, or discrete Gaussian with sigma^2 = m/(2 rho) (`additive_noise`).
     Threshold: none: which items are listed is public, and each of them has noise, also at 0.
-    Error: the noise alone, at most b on all d items with probability 1 - beta: b about m ln(d/beta)/epsilon. Counts
-        may be negative: that keeps sums of them unbiased.
-    Argument: an event is in one count, a person in at most m, by 1 each; docs/privacy/counting.md. Items outside the
-        list are left out, which is decided for each row by itself.
+    Error: the noise alone, at most b on all d items with probability 1 - beta: b about m ln(d/beta)/epsilon. Counts may
+        be negative: that keeps sums of them unbiased.
+    Argument: docs/privacy/counting.md. Items outside the list are left out, which is decided for each row by itself.
 
     Args:
         universe: The public list (or range, or `Universe`).
         max_items: For `User()`: m. The counts must have been made of at most m different listed items a person, as
-            `discreet.histogram` makes them.
+        `discreet.histogram` makes them.
     """
 
     name: ClassVar[str] = "histogram over a public list"

@@ -19,15 +19,12 @@ class UserSketch(CommonNoise):
     Unit: one user with at most p lists (`parts_per_user`), each of at most m items (`User(m)`, m the summary's
         `max_items_per_user`).
     Guarantee: (epsilon, delta), also for merged sketches.
-    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters. A list moves up to k
-        counters, not m: by Lemma 27 each by at most 1, all in the same direction, and the keys of one sketch contain
-        those of the other. p lists are p such steps: every counter may move by p, and a key that one sketch alone
-        holds may have a count of p.
-    Threshold: published iff the noisy count is at least it, before rounding. The noise is the least that hides k
-        counters p steps apart, the threshold the smallest for it; both grow about in proportion to p.
+    Noise: c_x + (Z_x + eta)/2 for c_x > 0, Z and eta discrete Gaussian, one eta for all counters: the least that hides
+        k counters p steps apart, as each list moves up to k counters, not m, by 1 in one direction (Lemma 27).
+    Threshold: published iff the noisy count is at least it, before rounding; it grows about in proportion to p.
     Error: f - N/(k+1) <= c <= f, with N the distinct items of all users together, plus the noise, of a standard
         deviation of about (sqrt(k)+1)/2 times that of one counter's.
-    Argument: [LT] Lemma 27, Corollary 28, and `privacy.calibration.correlated_noise`; docs/privacy/central.md.
+    Argument: [LT] Lemma 27, Corollary 28, and docs/privacy/central.md.
 
     Args:
         stream_length: N, where it is public; it makes the upper bounds finite.

@@ -1,13 +1,10 @@
 """The law of buffered noise in the middle of its run, for counters that begin late.
 
-Given the noises of earlier ticks, a tick's noise is a discrete Gaussian around a linear function of them. Were its
-centre not rounded, the noises of all ticks together would be the discrete Gaussian on the integers whose covariance
-is that of the recurrence in real numbers, and so would be those of any later ticks by themselves (sums over integers
-are integrals to within exp(-5000) where the noise is wide). Rounding moves centres by kappa/2 at most, for which the
-sensitivity pays. So a counter may begin at a tick with any state for which that holds: this one draws the buffers and
-the noise from the discrete Gaussian of their covariance, one after the other, each around its regression on those
-before. What that rounds must be less than what the roundings of the ticks passed over could have been; `state_law`
-computes it, and None says that it is not. The argument is in docs/privacy/correlated-noise.md, "Beginning late".
+A counter may begin at a tick with any state from which all later noises have the law of a run from the start. This one
+draws the buffers and the noise from the discrete Gaussian of their covariance, one after the other, each around its
+regression on those before. What that rounds must be less than what the roundings of the ticks passed over could have
+been; `state_law` computes it, and None says that it is not. The argument is in docs/privacy/correlated-noise.md,
+"Beginning late".
 """
 
 from __future__ import annotations

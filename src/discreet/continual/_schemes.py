@@ -260,11 +260,9 @@ class Restarted(Scheme):
 class Sparse(Scheme):
     """Algorithm 4 of [CO], sparseGumb: the top k, chosen again at most `switches` times, with a counter each.
 
-    Accounting (Theorem 4, corrected): s + 1 choices of k items, k/(2 tau^2); (s+1) k counters, k/(2 tau^2); s runs of
-    AboveThreshold with noises Lap(2 tau_1), Lap(4 tau_1), tau_1^2 = s tau^2. One event more raises counts and lowers
-    none, so a run's outcome becomes more likely by a factor of at most exp(1/(4 tau_1)) and less likely by at most
-    exp(3/(4 tau_1)): losses within a range of 1/tau_1, which is 1/(8 tau_1^2)-zCDP. Together (2k + 1/4)/(2 tau^2).
-    (The paper counts 4 in place of the 1/4: it takes a run to be 2/tau_1-DP.) Argument: docs/privacy/continual.md.
+    s + 1 choices of k items, k/(2 tau^2); (s+1) k counters, k/(2 tau^2); s runs of AboveThreshold with noises Lap(2
+    tau_1), Lap(4 tau_1), tau_1^2 = s tau^2, 1/(8 tau_1^2)-zCDP each. Together (2k + 1/4)/(2 tau^2), where the paper
+    counts 4 in place of the 1/4. Argument: docs/privacy/continual.md, "AboveThreshold over counts that only rise".
 
     The margin of None is 4 tau_1 ln(d T), for the `places` d T that a count is compared at: what the paper's analysis
     of its error asks for. It is public, and nothing of the privacy rests on it.

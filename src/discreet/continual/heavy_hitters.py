@@ -185,21 +185,17 @@ class HeavyHitters(ListedOverTime):
     Guarantee: (epsilon, delta) for all ticks together.
     Mechanism: a tree over ticks. A node at level i covers r^i blocks of ticks and is one Misra-Gries sketch of its
         events, released once. "discover", for the whole stream: a release of a node makes items public; from then on
-        their events go past the sketches to exact counters with factorised noise. So an event is in the nodes of L
-        levels or in one counter, and both may spend the whole budget. "offset": a tick's result adds up the nodes that
-        cover it ([LT] section 1: their release can replace that of Chan et al. as the subroutine); "chan" releases
-        nodes with noise k/epsilon instead.
+        their events go past the sketches to exact counters with factorised noise. An event is in the nodes of L levels
+        or in one counter, and both may spend the whole budget. "offset": a tick's result adds up the nodes that cover
+        it; "chan" releases nodes with noise k/epsilon instead.
     Noise: "discover": discrete Gaussian on a node's counters and offset, for the L nodes of an event, and factorised
-        noise on counters. Else an event is in at most one node of each of the L levels; each node gets the
-        (epsilon, delta) of which L compose to the budget (optimal composition, `calibration.composition`).
+        noise on counters. Else each node gets the (epsilon, delta) of which L compose to the budget
+        (`calibration.composition`).
     Threshold: of each node: an item is in its release iff count - offset >= threshold.
-    Error: "discover": a count has the noise of the node that found the item and of its counter, and overestimates by at
-        most the node's offset, n/(k+1). The item may have had offset + threshold and some noise in each node of the
-        cover that begins before. "offset": of the m nodes of a tick, those that release the item have one noise each,
-        the others lack at most offset + threshold. `Release.bounds` has all of it, item by item.
-    Without a horizon: epochs of 1, 2, 4, ... ticks have a tree of nodes each. An event is in the nodes of one epoch, or
-        in one counter, which doubles as `Counter` does: either may spend the whole budget. Nodes of earlier epochs stay
-        in the sum, one or a few of each. A window needs no epochs: an event leaves it.
+    Error: `Release.bounds` has all of it, item by item: the noises of nodes and counters, what a sketch may
+        overestimate, n/(k+1), and at most offset + threshold and some noise of each node that did not release the item.
+    Without a horizon: epochs of 1, 2, 4, ... ticks have a tree of nodes each, and counters double as `Counter` does. A
+        window needs no epochs: an event leaves it.
     Memory: L sketches of `capacity` counters; what was released of the nodes in use comes on top.
     Argument: docs/privacy/continual.md.
 

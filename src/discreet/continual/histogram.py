@@ -91,15 +91,12 @@ class Histogram(ListedOverTime):
     Half of delta pays for the conversion from zCDP and half for items that one event brought; `threshold` of a release
     is the cut that hides those. Arguments: docs/privacy/continual.md.
 
-    Without a horizon: epochs of 1, 2, 4, ... ticks. "factorised" and "tree" double as `Counter` does; the cut of a tick
-    in epoch e may cost delta/2 times 1/((e+1)(e+2) 2^e), which adds up to delta/2 over all ticks there may ever be.
-    "meta" and "limit" begin a tree in every epoch, and add what the last ticks of earlier epochs published.
+    Without a horizon: epochs of 1, 2, 4, ... ticks. "factorised" and "tree" double as `Counter` does; "meta" and
+    "limit" begin a tree in every epoch, and add what the last ticks of earlier epochs published.
 
-    People: "factorised" and "tree", with D = m. What counts of a person depends on their rows alone, so one person more
-    is one event of up to m items whose items may come at different ticks: each moves one counter by 1 at one tick,
-    sqrt(m) times a counter's sensitivity, and at most m items at a tick are there for this person alone. To count once
-    the state holds everybody's id. With a window each of their counts may also fall and rise again, once a visit.
-    Argument: docs/privacy/people-over-time.md.
+    People: "factorised" and "tree", with D = m. One person more is one event of up to m items, each of which may come
+    at a tick of its own; to count once the state holds everybody's id. With a window each of their counts may also fall
+    and rise again, once a visit. Argument: docs/privacy/people-over-time.md.
 
     Args:
         horizon: The number of ticks; None if it is not known ("sparse" needs one).

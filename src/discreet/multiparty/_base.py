@@ -1,9 +1,7 @@
 """What every protocol shares: public parameters, and parties that speak once.
 
-The argument, once for all of them. A message is made of one party's items and of public numbers only, and by a
-mechanism that is epsilon-DP for replacing one of its items. The parties draw independently, nobody answers, and the
-aggregator sees all messages. So anyone who sees everything, and holds the items of all other parties, learns about one
-item of a party what that party's message says, which is epsilon. docs/privacy/multiparty.md has it in full, protocol by
+A message is made of one party's items and of public numbers only, by a mechanism that is epsilon-DP for replacing one
+of its items; parties draw independently and nobody answers. docs/privacy/multiparty.md has the argument, protocol by
 protocol.
 """
 

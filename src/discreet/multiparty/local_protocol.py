@@ -5,16 +5,9 @@ of their own, each drawn independently, so its message is epsilon-DP for replaci
 further runs of numbers (a relay may join messages), then the reports in the order of their numbers: nothing else, and
 nothing that depends on an item in any other way.
 
-A report of a shuffled round has a random number, and nobody else knows whose it is. The aggregator keeps the open
-batch in random order, at any time (a new report changes places with one drawn at random), and all others in the order
-of their numbers; what was heard is known by sorted numbers, too. So neither its memory nor its state has the order in
-which reports came, beyond which of them are in one batch.
-
-**What is shown** grows by whole batches only: at least N reports that no aggregator showed before. Anyone who compares
-any two answers of one aggregator, or of several that were merged, sees a batch or nothing (docs/privacy/shuffling.md
-has the argument). So what another aggregator shows is taken batch by batch: a batch that is not shown here at all is
-shown here, too. Of a batch that is shown here in part the rest would be seen by itself; it is left over, and waits
-until N new reports are shown, with them and beyond their number. What waits there is moved, so that it is shown once.
+A report of a shuffled round has a random number, and what is shown grows by whole batches: at least N reports that no
+aggregator showed before. Neither the aggregator's memory nor its state has the order in which reports came, beyond
+which of them are in one batch. docs/privacy/shuffling.md has the rules, also of merging, and the argument.
 """
 
 from __future__ import annotations

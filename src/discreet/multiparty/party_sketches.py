@@ -1,9 +1,9 @@
 """Noisy count sketches of parties: what the protocols that send them share, and `IndependentSketches`.
 
-A sketch of R rows holds, in each row, sign * count of every item in one cell. Replacing one item changes a row by 2 in
-l1 at most (two cells by 1, or one by 2, or none), the sketch by 2R. Discrete Laplace noise of scale 2R/epsilon in every
-cell is epsilon-DP. Cells are cut to what n items and the noise can reach except with probability 2^-64 a cell: this is
-a function of the noisy cell, and lets the aggregator refuse what no honest party sends.
+Replacing one item changes a row of a sketch by 2 in l1 at most, a sketch of R rows by 2R: discrete Laplace noise of
+scale 2R/epsilon in every cell is epsilon-DP. Cells are cut to what n items and the noise can reach except with
+probability 2^-64 a cell: this is a function of the noisy cell, and lets the aggregator refuse what no honest party
+sends.
 """
 
 from __future__ import annotations

@@ -56,22 +56,21 @@ class _Content:
 class Separation(SketchProtocol):
     """A party's heavy items are sent with noisy counts, by importance sampling; its light items go into a count sketch.
 
-    1. Heavy is every item of the universe whose count plus discrete Laplace noise of scale 2/e_s is above T.
-    2. A heavy item gets fresh noise of scale 2/e_r on its count, x^, and is sent with probability |x^|/items_per_entry,
-       or certainly if that is above 1; what is sent is x^ divided by that probability.
-    3. The light items go into a sketch of `rows` rows with noise of scale 2 rows/e_r on every cell. Its width follows
-       n_i - sum of all x^, which costs nothing: x^ is private already.
+    1. Heavy is every item of the universe whose count plus discrete Laplace noise of scale 2/e_s is above T. 2. A heavy
+    item gets fresh noise of scale 2/e_r on its count, x^, and is sent with probability |x^|/items_per_entry, or
+       certainly if that is above 1; what is sent is x^ divided by that probability.
+    3. The light items go into a sketch of `rows` rows with noise of scale 2 rows/e_r on every cell, of a width that
+    follows
+       n_i - sum of all x^.
 
-    Unit: one item replaced; n_i public. Guarantee: pure epsilon = e_s + e_r. A replacement moves the vector of counts
-        by 2 in l1, so the choice of heavy items costs e_s. Given it, moves by a in the heavy and by b in the light
-        counts with a + b <= 2 cost (a + b) e_r/2. The paper gives heavy and light e_r each "in parallel" and adds the
-        noisy number of light items, but a heavy item replaced by a light one moves all three: it loses 9/8 epsilon.
+    Unit: one item replaced; n_i public. Guarantee: pure epsilon = e_s + e_r.
     Message: the sampled entries in the order of the universe, the width, the cells.
     Estimate: what was sent, or else the sketch's. Unbiased for one row, given any choice of the heavy items; see
         `IndependentSketches` for more.
     Variance: that of the noise, of the sampling (|x^| items_per_entry at most) or of collisions among the light items;
         estimated from the messages.
-    Follows [MDP] section 3.3 without repetitions, corrected: docs/privacy/corrections.md.
+    Follows [MDP] section 3.3 without repetitions, corrected, as it loses 9/8 epsilon: docs/privacy/corrections.md and
+    multiparty.md.
     """
 
     items_per_column: float = 16.0

@@ -4,15 +4,12 @@ Time has steps; at each a party has one item, or nothing. `epoch_steps` = b step
 level l. A party answers for a sampled step at once, by Hadamard randomised response, and sends a noisy count sketch of
 every block when it is complete. The count up to a step is a sum over few blocks, and samples of what they leave open.
 
-Privacy unit: the item of one party at one step is replaced by another, or by nothing; all that the party ever sends
-together is epsilon-DP. `block_stream` has the split of the budget: randomised response at epsilon_sample, and discrete
-Laplace noise of scale 2 rows/epsilon_level on every cell. docs/privacy/multiparty.md has the argument.
+Unit: the item of one party at one step is replaced by another, or by nothing; all that the party ever sends together is
+epsilon-DP. `block_stream` has the split of the budget; docs/privacy/multiparty.md has the argument.
 
-**`HierarchicalStream`** adds heavy hitters of large universes, quantiles and ranges over time: a stream at each level
-of intervals ([MDP] 3.4, 4). A block has a sketch for every level of intervals (a *track*), each with noise of its own.
-A sampled step is answered for one track, which is a public function of the party and the step. The paper splits the
-budget of the samples over the tracks, too. To ask for one track a step has the same number of samples for each track,
-and the whole epsilon_sample: much better, as the variance of an answer grows like 1/epsilon^2.
+**`HierarchicalStream`** adds heavy hitters of large universes, quantiles and ranges over time: a block has a sketch for
+every level of intervals (a *track*), each with noise of its own. A sampled step is answered for one track, a public
+function of the party and the step, with the whole epsilon_sample; the paper splits it over the tracks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """What every pan-private estimator shares: the budget's split, updates, releases, intrusions, states.
 
-The argument, once for all of them. Let S and S' differ in the occurrences of one element x. A table holds at most one
-set of cells that depends on x, and at every time their law under S is within e^epsilon_state of that under S': this
-is the intrusion. An output is a statistic of the cells that any change of x's cells moves by at most the sensitivity,
-plus noise, so whatever x's cells are its probability is within e^epsilon_output: this holds given the cells, hence
-jointly with the intrusion, before or after it. Together: epsilon_state + epsilon_output for one intrusion and one
-output, whatever x did before, between and after them. docs/privacy/pan.md has it in full.
+The argument, once for all of them, is in docs/privacy/pan.md: at most one set of cells depends on an element, whose law
+is at every time within e^epsilon_state of that without it (a look); any change of these cells moves an output by at
+most the sensitivity, plus noise, whatever they are (epsilon_output). Together: epsilon_state + epsilon_output for one
+intrusion and one output, whatever the element did before, between and after them.
 """
 
 from __future__ import annotations

@@ -35,19 +35,16 @@ class CroppedMean(SampledBits):
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output.
     State: for each of m sampled elements a bit from D0 and a counter that starts anywhere in 0..t-1; each occurrence
-        moves the counter by 1 modulo t, and when it passes 0 the bit is drawn from D1. The counter alone is uniform,
-        and given the counter the bit is from D0 or D1: together within e^epsilon_state.
+        moves the counter by 1 modulo t, and when it passes 0 the bit is drawn from D1.
     Noise: as for the density, Z on the number of ones before rescaling by t/(m gap). The paper's t/(epsilon m) after
         rescaling ([PAN] Figure 2) is too little.
     Error: t times that of the density. Follows [PAN] section 3.1, Figure 2 and Theorem 3.3.
     for_accuracy: |value - cropped mean| <= alpha t.
-    release(t=s) with s < t asks the same state for min(n_x, s): `discreet.pan.window` says why it can tell. Only the
-        entries whose counter is below s are read, so the error is sqrt(t/s) times that of a state made for s.
-
-    After an announced intrusion the counters must be drawn anew, since their movement between two looks would be n_x
-    itself. The mean of t (1 - prod_e (1 - min(n_xe, t)/t)) over the epochs e between intrusions is then what is
-    estimated without bias; it is the cropped mean for elements whose occurrences fall into one epoch, never above it,
-    and the interval is widened by `largest_ratio` so that it covers the cropped mean itself.
+    release(t=s) with s < t asks the same state for min(n_x, s) (`discreet.pan.window`). The error is sqrt(t/s) times
+    that
+        of a state made for s.
+    After an announced intrusion the counters are drawn anew, and every epoch between intrusions crops by itself: the
+        interval is widened by `largest_ratio` so that it covers the cropped mean itself. Argument: docs/privacy/pan.md.
     """
 
     family = 122

@@ -138,25 +138,18 @@ class Occurrences(Hashed):
 
     Unit: all occurrences of one element. Guarantee: pure epsilon, for one unannounced intrusion and the output, for
         every choice of the hash function, which is drawn before any data and is not secret.
-    State: levels of buckets, as in `DistinctCount`: an element belongs to one bucket of one level, level j with
-        probability q_j = 2^-(j+1). A bucket is a cell of the cropped mean: a bit and a counter modulo N that starts
-        anywhere; the bit is drawn from D1 when the counter passes 0. To the cell it makes no difference whose the
-        occurrences are: its law is that of one element with all occurrences of the bucket.
-    Noise: discrete Laplace of scale 2/epsilon_output on the number of ones less zeros of each level and counter. An
-        element moves one entry from one counter, with a sign, to another: 2 in l1.
-    Estimate: among the buckets whose counter is at u the bits are a density estimator for "more than u occurrences"
-        (`discreet.pan.window`), so the law of a bucket's occurrences up to N is known for each level. Buckets hold
-        several elements; their occurrences are a compound Poisson sum, G_j = exp(q_j sum_n a_n (z^n - 1)/buckets), with
-        a_n the elements that occurred n times. The a_n are fitted to all levels by least squares.
+    State: levels of buckets, as in `DistinctCount`; a bucket is a cell of the cropped mean: a bit, and a counter modulo
+        N that starts anywhere. Its law is that of one element with all occurrences of the bucket.
+    Noise: discrete Laplace of scale 2/epsilon_output on the number of ones less zeros of each level and counter, which
+        an element moves by 2 in l1.
+    Estimate: the numbers of elements that occurred n times, fitted by least squares to the bits at each counter of all
+        levels, with a bucket's occurrences as a compound Poisson sum.
     Error: of every number of elements about sqrt(N/buckets)/gap times as large as the number of distinct elements; with
         few elements, about sqrt(N buckets)/gap elements.
     for_accuracy: a relative error of alpha of the number of distinct elements, for streams of at least about buckets/4.
-    Interval: Chernoff's sub-Gaussian deviation sqrt(2 ln(2/beta)) times the standard deviation of the fit, computed
-        from the variance of the counts at the fit, the hash taken as random; coverage is measured in the tests.
-    After an announced intrusion counters are drawn anew, and one element of N occurrences before it cannot be told from
-        N elements of one. Numbers then are what they would be without it, too few of rare and too many of frequent
-        elements; intervals are those of all streams that the counts allow: of the cropped sum up to N, within
-        `largest_ratio` and the noise; of the others what follows from it, and from the buckets that are not empty.
+    Interval: sqrt(2 ln(2/beta)) standard deviations of the fit, the hash taken as random. After an announced intrusion
+        that of all streams that the counts allow, as one element of N occurrences before it cannot be told from N of
+        one.
     Argument: docs/privacy/pan.md. After [PAN] section 3, "Obtaining a multiplicative error", for sections 3.1, 4 and 5.
     """
 

@@ -1,24 +1,15 @@
 """Reading a bit together with its counter: how many elements occurred more than u times, for any u, from one table.
 
-A cell of the cropped mean is a bit and a counter modulo t that starts anywhere; the bit is drawn from D1 when the
-counter passes 0. After n occurrences the counter is at u. It passed 0 if and only if n > u: from the start u + t - n it
-did, from u - n it did not, and one of the two is in 0..t-1 (for n >= t it did in any case). So among the elements whose
-counter is at u the bits are a density estimator for "occurred more than u times", with u uniform, whatever n is.
-The table is made without knowing which u will be asked: [PAN] section 4 needs a table for each.
+A cell of the cropped mean is a bit and a counter modulo t that starts anywhere. After n occurrences the counter is at
+some u, and it passed 0 if and only if n > u. So among the elements whose counter is at u the bits are a density
+estimator for "occurred more than u times"; the table is made without knowing which u will be asked.
 
     S = sum over entries with low <= counter < high of +1 for a 1 and -1 for a 0,    W = E[number of such entries]
     E[S]/W = 2 (p0 + gap f) - 1,    f = mean over the universe of min(max(n - low, 0), high - low)/(high - low)
 
-The cells are what they are: a look is as private as that of the cropped mean. Any change of one element's cells moves S
-by at most 2, so discrete Laplace noise of scale 2/epsilon_output makes it private; W is public.
-
-After an announced intrusion counters are drawn anew. Of the epochs before the last one a table of modulus t then knows
-min(n_e, t)/t, as the chance that the bit was seen, and no more: all elements with t/2 occurrences and half of them with
-t are the same law. In place of the ramp r(n), E[S]/W has the mean, over the tables read by their part of W, of
-
-    g = 1 - (1 - r(n_E)) prod over e < E of (1 - min(n_e, t)/t)
-
-and `reach_after` bounds r of all occurrences together by g, as tightly as can be for one table: docs/privacy/pan.md.
+Any change of one element's cells moves S by at most 2, so discrete Laplace noise of scale 2/epsilon_output makes it
+private; W is public. What announced intrusions leave of the ramp is in docs/privacy/pan.md, "Heavy elements after an
+announced intrusion".
 """
 
 from __future__ import annotations

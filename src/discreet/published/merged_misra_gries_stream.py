@@ -1,17 +1,14 @@
 """PDCH over a stream: noisy Misra-Gries sketches of dyadic blocks of epochs.
 
 Time, blocks, levels, phases and samples are those of a `Stream`; what is told of a block is a Misra-Gries sketch of its
-items, with noise on every item of the universe, as a `MergedMisraGries` message tells of all items of a party.
-
-Privacy unit: the item of one party at one step is replaced by another, or by nothing; all that the party ever sends
-together is epsilon-DP. Every block is counted by a sketch of its own. A replacement moves its k counters by k + 1 in l1
-at most, an item left out by k ([LT] Lemma 8); by 2 and 1 where there are as many counters as steps in the block, or as
-items in the universe, so that nothing is ever taken off all of them. A step is in one block of each level, so
+items, with noise on every item of the universe, as a `MergedMisraGries` message tells of all items of a party. A
+replacement moves the k counters of a block by k + 1 in l1 at most, by 2 where they are exact, and a step is in one
+block of each level:
 
     epsilon = epsilon_sample + levels * epsilon_level        (exact fractions)
 
-with discrete Laplace noise of scale (k + 1)/epsilon_level, or 2/epsilon_level. The cut is public, and no part of the
-argument: there is no delta. docs/privacy/multiparty.md has it in full.
+with discrete Laplace noise of scale (k + 1)/epsilon_level, or 2/epsilon_level. docs/privacy/multiparty.md has it in
+full.
 """
 
 from __future__ import annotations

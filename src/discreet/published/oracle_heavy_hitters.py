@@ -38,14 +38,12 @@ class OracleHeavyHitters(RestsOnLength):
         cells change by, that estimates are made from cells, and its errors (`guarantee.assumptions`).
     Noise: once, on every cell; an event changes c cells by h: discrete Laplace of scale m c h/epsilon, or discrete
         Gaussian for an l2-sensitivity of m h sqrt(c).
-    Threshold: estimates lie between f - b and f + a except with a part of delta over the seed, so an item that is not
-        among the k~ tracked has f <= (n + k~ (a + b))/(k~ + 1), hence an estimate of at most u, which is that plus a.
-        Published iff the noisy estimate is at least u + gain (t - 1) + 1, with no noise of a cell reaching t except for
-        another part of delta, and greater than n/k.
+    Threshold: published iff the noisy estimate is above what noise can make of u, the largest of an item that is not
+        tracked, except with parts of delta, and greater than n/k.
     Length: n is a public number, or "noisy": `length_share` of epsilon is spent on n + Z. Then the cut is the published
         offset plus `threshold`.
     Error: f - b <= estimate <= f + a before the noise, except with the part of delta above.
-    Argument: docs/privacy/sketch-heavy-hitters.md.
+    Argument: docs/privacy/sketch-heavy-hitters.md, "An oracle of your own".
 
     Args:
         k: Items are wanted that make up more than 1/k of the stream.

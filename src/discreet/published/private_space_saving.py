@@ -1,16 +1,10 @@
 """Private SpaceSaving ([SS] Algorithm 3, corrected), with a cut that does not depend on the private length.
 
 C_x + Z_x is published iff it is at least M + 1 + t, where M is at least the smallest counter of the shorter of the two
-streams: floor((n-1)/k) when the length n is public, floor((n + Z_n)/k) when it is not. By Lemma 4 of [SS] neighbouring
-states are of four kinds. Common counters differ by 1 in at most one place, and in S1 and S3 only. Keys that one state
-holds alone have at most the smallest counter plus one: in S2 one of min+1 against one of min, in S3 one of min against
-one of min, in S4 {min+1, min} against {min, min}. So an output without such a key never has more than e^eps times the
-probability in the other run (one counter or one hidden key moves by one step), and the divergence is the chance that
-one of them is shown, largest in S4:
+streams. An output without a key that one state holds alone costs e^eps; delta is the chance that one of them is shown,
+largest in the state S4 of [SS] Lemma 4 (docs/privacy/central.md, "PrivateSpaceSaving"):
 
     delta(t) = 1 - (1 - r(t)) (1 - r(t+1)),      r(s) = P[Z >= s].
-
-[SS] Holland: private SpaceSaving. Free counters stand for keys of count 0 that nobody sees.
 """
 
 from __future__ import annotations
@@ -47,19 +41,17 @@ class PrivateSpaceSaving(RestsOnLength):
     """One noise on every counter and a cut above what the smallest counter can be.
 
     Unit: one event, or up to m events of a user (`User(m)`, by group privacy).
-    Guarantee: (epsilon, delta). Algorithm 3 takes its cut from |X|. If that counts events it is private: two neighbours
-        then have different cuts and k counters near them. Here `stream_length` says where the length comes from:
-        a number: it is public, at least the number of events of both neighbours;
-        "noisy": `length_share` of epsilon is spent on n + Z_n, which is published through the offset.
+    Guarantee: (epsilon, delta), where `stream_length` says where the length in the cut comes from: a public number, at
+        least the number of events of both neighbours; or "noisy": `length_share` of epsilon is spent on n + Z_n, which
+        is published through the offset. (Algorithm 3 takes |X|, which is private where it counts events.)
     Noise: C_x + Z_x, discrete Laplace of scale m/epsilon (of what is left of epsilon, with a noisy length).
-    Threshold: public n: published iff C_x + Z_x >= floor((n-1)/k) + 1 + t; noisy: with offset = floor((n + Z_n)/k),
-        iff C_x + Z_x - offset >= 1 + t. t is the smallest whose exact delta (states S1 to S4 of [SS], both
-        directions, the noise of the length included) is at most delta. calibration="paper": more than
-        n/k + 1 + ln(2/delta)/epsilon, public n only; for integer noise its delta is at most delta/2. (Of the two terms
-        of the printed cut the one that privacy needs, k its k~.) `heavier_than=K` has the other term as well, more than
-        n/K - gamma: it only lists less, and loses heavy hitters above n/K with a probability of delta/4 each.
+    Threshold: public n: published iff C_x + Z_x >= floor((n-1)/k) + 1 + t; noisy: with offset = floor((n + Z_n)/k), iff
+        C_x + Z_x - offset >= 1 + t. t is the smallest whose exact delta is at most delta. calibration="paper": more
+        than n/k + 1 + ln(2/delta)/epsilon, public n only, with a delta of at most delta/2. `heavier_than=K` asks for
+        more than n/K - gamma, too: it only lists less, and loses heavy hitters above n/K with a probability of delta/4
+        each.
     Error: f <= C <= f + n/k, plus one noise.
-    Argument: above, and docs/privacy/central.md.
+    Argument: docs/privacy/central.md.
     """
 
     name: ClassVar[str] = "private SpaceSaving"
