@@ -309,8 +309,8 @@ class Prepared:
                 )
 
     def draw(self, summary: Any, source: RandomSource) -> Release:
-        """Draw. Nobody may add to the summary meanwhile: what is checked is what is published."""
-        self.mechanism.check(summary)
+        """Draw, of a summary that the mechanism has checked, before the charge. Nobody may add to it meanwhile: what is
+        checked is what is published."""
         drawn = self.mechanism._publish(summary, source)
         if self.because:
             drawn.guarantee = dataclasses.replace(drawn.guarantee, chosen_because=self.because)

@@ -155,7 +155,8 @@ def main() -> None:
     # Batches come and go one after the other: what Arrow frees is used again, and not kept beside. It looks once, when
     # it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    _open_libraries(sys.argv[1:])
+    if any(word.endswith(".parquet") for word in sys.argv[1:]):
+        _open_libraries()
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
     from discreet.storage import AtomicFile
@@ -196,14 +197,12 @@ def command() -> None:
     os._exit(code)
 
 
-def _open_libraries(words: list[str]) -> None:
-    """Begin to open the libraries of NumPy and pyarrow, where a command needs them, beside what is imported first.
+def _open_libraries() -> None:
+    """Begin to open the libraries of NumPy and pyarrow, for a command that needs them, beside what is imported first.
 
     A thread does, which Python knows nothing of. It takes 15 ms, in which no other library can be opened: so the small
     ones that are imported meanwhile come first.
     """
-    if not any(word.endswith(".parquet") for word in words):
-        return
     # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in _SMALL_LIBRARIES:

@@ -103,7 +103,7 @@ class Frame(Events):
     def all_rows(self, **rules: Any) -> Rows:
         return SparkRows(self, Wanted(**rules), whole=True)
 
-    def _rows(self, wanted: Wanted) -> SparkRows:
+    def rows_wanted(self, wanted: Wanted) -> SparkRows:
         return SparkRows(self, wanted)
 
     def columns(self, names: Sequence[str]) -> list[Any]:

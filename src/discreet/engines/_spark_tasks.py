@@ -102,7 +102,7 @@ class Reading:
         wanted, events = self.wanted, Tables(data, self.lookup)
         if self.whole:
             return events.all_rows(where=wanted.where, nulls=wanted.nulls, bad_rows=wanted.bad_rows)
-        return events._rows(wanted)
+        return events.rows_wanted(wanted)
 
     @property
     def unused_name(self) -> str:

@@ -139,9 +139,9 @@ class Events:
     described: Mapping[str, Any] = MappingProxyType({})
 
     def rows(self, columns: str | Sequence[str] | None = None, **words: Any) -> Rows:
-        """The rows of these columns; `words` are those of `Wanted`."""
+        """The same of these columns; `words` are the others of `Wanted`."""
         named = () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-        return self._rows(Wanted(named, **words))
+        return self.rows_wanted(Wanted(named, **words))
 
     def says_lists(self, column: str | None = None) -> bool | None:
         """Whether items come in lists, one row a person, where the type or the format says it. Nothing is read."""
@@ -159,7 +159,8 @@ class Events:
         """Rows that nothing is asked of but how many there are (`Rows.number`), with or without values."""
         raise NotImplementedError
 
-    def _rows(self, wanted: Wanted) -> Rows:
+    def rows_wanted(self, wanted: Wanted) -> Rows:
+        """The rows that a question asks for. Nothing is read yet."""
         raise NotImplementedError
 
 

@@ -115,7 +115,7 @@ class Files(Events):
         names = self.column_names()
         return names[0] if names else None
 
-    def _rows(self, wanted: Wanted) -> FileRows:
+    def rows_wanted(self, wanted: Wanted) -> FileRows:
         return FileRows(self, wanted)
 
     def format_of(self, source: Any, names: Iterable[str | None]) -> str:

@@ -107,10 +107,10 @@ class Scanned(Events):
         names = _names_in(where) or self._names[:1]
         return self._tables(names).all_rows(where=where, nulls=nulls, bad_rows=bad_rows)
 
-    def _rows(self, wanted: Wanted) -> Rows:
+    def rows_wanted(self, wanted: Wanted) -> Rows:
         others = [name for name in (wanted.user, wanted.value) if name is not None]
         named = [*wanted.columns, *wanted.by, *others, *_names_in(wanted.where)] if wanted.columns else []
-        return self._tables(named)._rows(wanted)
+        return self._tables(named).rows_wanted(wanted)
 
     def _tables(self, names: Sequence[str]) -> Tables:
         """The table with these columns; with all where they are not said, or not found, which is refused then."""
@@ -155,12 +155,12 @@ class Tables(Events):
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
         return _AllRows(self._rows_of(where, [])._data, Wanted(nulls=nulls, bad_rows=bad_rows))
 
-    def _rows(self, wanted: Wanted) -> Rows:
+    def rows_wanted(self, wanted: Wanted) -> Rows:
         if self._lookup is not None and not wanted.columns:
             raise ParameterError("lookup needs column: the column the question is about")
         if self._lookup is not None or wanted.where is not None:
             asked = [*wanted.columns, *wanted.by, wanted.user, wanted.value]
-            return self._rows_of(wanted.where, asked)._rows(replace(wanted, where=None))
+            return self._rows_of(wanted.where, asked).rows_wanted(replace(wanted, where=None))
         names = wanted.columns
         if wanted.numbers:
             if not names and wanted.user is not None:

@@ -160,6 +160,8 @@ class Data:
 
         With `only_number` nothing is asked of the rows except how many there are.
         """
+        from discreet.events.assembly import Wanted
+
         condition = None
         if question.where is not None:
             if "sql" in self.described:
@@ -172,7 +174,11 @@ class Data:
         if pairing is not None:
             rules["pairing"] = pairing
         events = self.events if question.lookup is None else self.events.with_lookup(question.lookup)
-        found = events.all_rows(**rules) if only_number else events.rows(columns or None, **rules, **words)
+        if only_number:
+            found = events.all_rows(**rules)
+        else:
+            named = (columns,) if isinstance(columns, str) else tuple(columns or ())
+            found = events.rows_wanted(Wanted(named, **rules, **words))
         self.read_rows.append(found)
         if question.max_bad is not None and question.user is not None:
             found.mark_people()

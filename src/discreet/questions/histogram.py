@@ -77,10 +77,13 @@ class Histogram(Question):
             lists = True if data.lists else None
             rows = data.rows(self, self.column, user=self.user, lists=lists, universe=written_as, plain=True)
             if people:
-                return rows.gathered(partial(_of_people, mechanism=mechanism, as_text=data.are_files), apart="user")
-            if rows.elsewhere is not None:
-                return rows.elsewhere.listed_counts(mechanism.universe)
-            return _of_rows(rows, mechanism)
+                found = rows.gathered(partial(_of_people, mechanism=mechanism, as_text=data.are_files), apart="user")
+            elif rows.elsewhere is not None:
+                found = rows.elsewhere.listed_counts(mechanism.universe)
+            else:
+                found = _of_rows(rows, mechanism)
+            mechanism.check(found)
+            return found
 
         def draw(found: Any, source: RandomSource) -> Release:
             return _in_list_order(prepared.draw(found, source), mechanism.universe)

@@ -302,6 +302,7 @@ class Top(Question):
                 rows, rows=by_rows, value_range=within, memory=self.memory, threads=self.workers,
                 together=self.pairs is not None,
             )  # fmt: skip
+            prepared.mechanism.check(found)
             if keys is not None and keys.by:
                 found.group_of = keys.group_of
             return found
