@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +13,20 @@ from discreet.cli import options
 from discreet.cli.options import argument, choice, command, option
 from discreet.cli.output import note, table_width
 from discreet.errors import ParameterError, nearest
+from discreet.questions.first_question import ASKED, EPSILON, OF_NUMBERS, FirstQuestion, first_values, likely
 
-_ASKED = {
-    "top": "the most frequent values of a column",
-    "count": "how many there are",
-    "distinct": "how many different values a column has",
-    "mean": "the mean of a column of numbers",
-    "quantiles": "the median of a column of numbers",
-}
-_OF_NUMBERS = ("mean", "quantiles")
-_PEOPLE = ("user", "user_id", "userid", "visitor", "customer", "client", "person", "member", "ip", "host", "uid", "who")
-_TIMES = ("time", "ts", "timestamp", "date", "day")
-_SHOWN = 3
 _READING = {"format": "--input-format", "delimiter": "--delimiter", "encoding": "--encoding"}
 _FOUND = {"format": "it looks like the log of a web server", "delimiter": "cells look separated by {!r}"}
-EPSILON = 1.0
+_HEADING = (
+    "discreet report THIS.toml --plan                  what each question gets; nothing is spent",
+    "discreet report THIS.toml --output page.html      answers all questions, once",
+)
 
 
 @command()
 def init(
     data: str = argument("data", "The file to look at.", metavar="DATA"),
-    question: str | None = option("--question", "What to publish.", choice(*_ASKED)),
+    question: str | None = option("--question", "What to publish.", choice(*ASKED)),
     column: str | None = option("--column", "Column to publish about."),
     user: str | None = options.USER,
     people: int | None = option("--people", "Smallest number of people in the data, from public knowledge.", int),
@@ -56,9 +46,7 @@ def init(
     `--time none` that all is published at once. It publishes nothing and spends nothing.
     """
     from discreet.events.glance import glance
-    from discreet.privacy import Budget
-    from discreet.questions import kind_of
-    from discreet.questions.plans import preview
+    from discreet.releases.formats import table_text
 
     given = {"format": input_format, "delimiter": delimiter, "encoding": encoding}
     how = {name: said for name, said in given.items() if said is not None}
@@ -69,14 +57,16 @@ def init(
     if output is not None and Path(output).exists():
         raise ParameterError(f"{output} already exists; remove it, or choose another name")
     if sys.stdin.isatty():
-        _show(data, names, how)
-    question = question or _ask("question", "What do you want to publish?", choices=_ASKED, usual="top")
+        rows = first_values(data, names, how)
+        note("the first values, on this terminal only; nothing is published")
+        click.echo(table_text(["column", "first values"], rows, (), table_width()), err=True)
+    question = question or _ask("question", "What do you want to publish?", choices=ASKED, usual="top")
     words: dict[str, Any] = {}
     if question != "count":
         words["column"] = _of(names, "column", column or _ask("column", "Of which column?", choices=names))
     if user is None:
         asked = "Which column says whose row it is ('none': every row is another person)?"
-        user = _ask("user", asked, next((name for name in names if name.lower() in _PEOPLE), "none"))
+        user = _ask("user", asked, likely("user", names) or "none")
     words["user"] = _of(names, "user", user)
     if people is None:
         people = _ask(
@@ -84,33 +74,33 @@ def init(
         )
     if people < 1:
         raise ParameterError(f"--people must be at least 1, not {people}")
-    if question in _OF_NUMBERS and range is None:
+    if question in OF_NUMBERS and range is None:
         range = (
             _ask("range", "The smallest value to count, from public knowledge?", kind=float),
             _ask("range", "The largest value to count, from public knowledge?", kind=float),
         )
     if time is None:
         asked = "Which column has the time of a row, to publish by day ('none': all at once)?"
-        time = _ask("time", asked, next((name for name in names if name.lower() in _TIMES), "none"))
+        time = _ask("time", asked, likely("time", names) or "none")
     if _of(names, "time", time) is not None:
         words |= {"every": "1d", "time": time}
-    if question in _OF_NUMBERS:
+    if question in OF_NUMBERS:
         words["range"] = range
     if question == "quantiles":
         words["quantiles"] = (0.5,)
     words = {name: value for name, value in words.items() if value is not None}
-    delta = 10.0 ** -(math.ceil(math.log10(people)) + 2)
-    for line in preview(kind_of(question)(**words), Budget(EPSILON, delta)):
+    first = FirstQuestion(data, how, question, words, people)
+    for line in first.preview():
         note(line)
     if output is None:
         said = [part for name, each in how.items() for part in (_READING[name], each)]
         for name, value in words.items():
             texts = [f"{each:g}" for each in value] if isinstance(value, tuple) else [value]
             said += ["--quantile" if name == "quantiles" else f"--{name}", *texts]
-        budget = ["--epsilon", f"{EPSILON:g}", "--delta", f"{delta:g}"]
+        budget = ["--epsilon", f"{EPSILON:g}", "--delta", f"{first.delta:g}"]
         print(shlex.join(["discreet", question, data, *said, *budget]))
     else:
-        Path(output).write_text(_report(data, how, question, words, delta, people), encoding="utf-8")
+        Path(output).write_text(first.report(_HEADING), encoding="utf-8")
         note(f"wrote {output}: look at it, then `discreet report {shlex.quote(output)} --plan`")
 
 
@@ -132,56 +122,3 @@ def _ask(option: str, text: str, usual: str | None = None, choices: Any = None, 
     # Of a prompt of its own click before 8.5 puts the last blank on standard output, where the command is to be.
     click.echo(f"{text}{'' if usual is None else f' [{usual}]'}: ", nl=False, err=True)
     return click.prompt("", usual, type=kind, show_choices=False, show_default=False, prompt_suffix="", err=True)
-
-
-def _show(data: str, names: list[str], how: dict[str, str]) -> None:
-    """The columns, and their first values, for anyone who has the data anyway."""
-    from discreet.questions.answer import read
-    from discreet.releases.formats import table_text
-
-    rows = []
-    for name in names:
-        batches: Any = read(data, **how).events.rows([name], nulls="skip")  # type: ignore[arg-type]
-        values = [str(value) for batch in islice(batches, 1) for value in batch.column(0)[:_SHOWN].to_pylist()]
-        rows.append((name, ", ".join(value if len(value) <= 30 else f"{value[:27]}..." for value in values)))
-    note("the first values, on this terminal only; nothing is published")
-    click.echo(table_text(["column", "first values"], rows, (), table_width()), err=True)
-
-
-def _report(data: str, how: dict[str, str], question: str, words: dict[str, Any], delta: float, people: int) -> str:
-    def value(said: Any) -> str:
-        return json.dumps(list(said) if isinstance(said, tuple) else said, ensure_ascii=False)
-
-    shared = {name: words[name] for name in ("user", "time") if name in words}
-    own = {name: said for name, said in words.items() if name not in shared}
-    why = {
-        "user": "whose row it is: hides whole people",
-        "time": "the time of a row",
-        "column": "what it is about",
-        "every": "an answer for every day",
-        "range": "values outside count as the nearest end; from public knowledge, never from the data",
-        "quantiles": "0.5 is the median; add 0.9 for the 90th percentile",
-    }
-    lines = [
-        "# discreet report THIS.toml --plan                  what each question gets; nothing is spent",
-        "# discreet report THIS.toml --output page.html      answers all questions, once",
-        f"title = {value(f'About {Path(data).name}')}",
-        *(f"{name} = {value(said)}  # {why[name]}" for name, said in shared.items()),
-        *(() if "user" in shared else ('# user = "..."  # without it a row is a person',)),
-        f"epsilon = {EPSILON}  # smaller is stronger; 1 is a common limit",
-        f"delta = {delta:g}  # the chance that the promise fails: far below 1 / {people:,} people",
-        "",
-        "[data]",
-        f"files = {value(data)}",
-        *(f"{name} = {value(said)}" for name, said in how.items()),
-        "",
-        "[[questions]]",
-        f"title = {value(_ASKED[question].capitalize())}",
-        f"kind = {value(question)}",
-        *(f"{name} = {value(said)}  # {why[name]}" for name, said in own.items()),
-        "",
-        "# Add more questions here: they share the budget.",
-        "# [[questions]]",
-        '# kind = "count"',
-    ]
-    return "\n".join(lines) + "\n"

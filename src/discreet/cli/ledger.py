@@ -21,7 +21,7 @@ from discreet.storage import AtomicFile
 
 if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
-    from discreet.privacy.ledger import Ledger, LedgerEvent, Statement
+    from discreet.privacy.ledger import Ledger
 
 
 @click.group(cls=options.Group, no_args_is_help=True)
@@ -118,18 +118,8 @@ def show(
         print(json.dumps({"accounts": [one.to_dict() for one in found]}, ensure_ascii=False))
         return
     columns = ["account", "granted", "accounting", "spent", "remaining", "charges", "about"]
-    rows = [
-        [one.account, one.granted, _accounting(one), one.spent, one.remaining, one.charges, one.about] for one in found
-    ]
+    rows = [[one.account, one.granted, one.terms, one.spent, one.remaining, one.charges, one.about] for one in found]
     print_table(columns, rows, right=[5], seldom=["about"])
-
-
-def _accounting(one: Statement) -> str:
-    terms = [one.limit.how] if one.adaptive else []
-    terms += [f"until {one.limit.until}"] if one.limit.until else []
-    terms += [f"moved to {one.limit.moved}"] if one.limit.moved else []
-    terms += [f"renews after {one.limit.renews}"] if one.limit.renews else []
-    return one.accounting + (f" ({', '.join(terms)})" if terms else "")
 
 
 @_command()
@@ -137,35 +127,13 @@ def history(
     opened: Ledger = _OPENED, account: str | None = options.ACCOUNT, as_json: bool = options.text_format()
 ) -> None:
     """All grants, charges and stored releases, oldest first."""
+    from discreet.privacy.ledger.event_log import HISTORY
+
     events = opened.history(_known(opened, account))
     if as_json:
         print(json.dumps({"events": [event.to_dict() for event in events]}, ensure_ascii=False))
         return
-    columns = ["no.", "time", "account", "event", "budget", "mechanism", "period", "charge id", "who", "why"]
-    print_table(columns, [_told(event) for event in events], right=[0], seldom=["period", "why"])
-
-
-def _told(event: LedgerEvent) -> list[Any]:
-    """An event as a row of the history."""
-    from discreet.privacy.guarantee import unit_from_dict
-    from discreet.privacy.spans import Calendar, Period
-
-    details, period = event.details, ""
-    amount = ", ".join(f"{name}={value:g}" for name, value in details.get("budget", {}).items() if value)
-    amount += " (adaptive)" if details.get("adaptive") else ""
-    amount += f" (costs rho={details['cost']['rho']:.3g})" if "cost" in details else ""
-    amount += f" until {details['until']}" if "until" in details else ""
-    if "counts" in details:
-        period = f"counts before {details['counts']['before']}"
-    elif "period" in details:
-        spans = unit_from_dict(details["unit"]).spans or Calendar("1d")
-        period = spans.told(Period.from_dict(details["period"]))
-    who = "{user}@{host}".format(**details["who"]) if "who" in details else ""
-    why = ", ".join(str(details[name]) for name in ("reason", "approver") if name in details)
-    return [
-        *(event.seq, event.at, event.account, event.kind, amount, details.get("mechanism", "")),
-        *(period, event.charge_id or "", who, why),
-    ]
+    print_table(HISTORY, [event.cells() for event in events], right=[0], seldom=["period", "why"])
 
 
 @_command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +15,6 @@ from discreet.cli.output import note, remark, table_width
 from discreet.cli.process import uninterrupted
 from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
-
-if TYPE_CHECKING:
-    from discreet.multiparty import Protocol
-    from discreet.multiparty.post import Questions
 
 
 @click.group(cls=options.Group, no_args_is_help=True)
@@ -73,32 +69,20 @@ def make_round(
     Every party and the aggregator need them.
     """
     from discreet.events.universe import universe_written
-    from discreet.multiparty import GridHierarchy, HierarchicalStream, Hierarchy, Strings
-    from discreet.multiparty._base import known_protocol
+    from discreet.multiparty import Strings
+    from discreet.multiparty.post import STREAMS, round_of
 
     if (alphabet is None) != (max_length is None):
         raise ParameterError("--alphabet and --max-length must be given together")
     if not levels and (alphabet is not None or branching is not None):
         raise ParameterError("--alphabet and --branching need --levels")
-    streams = protocol in ("Stream", "HierarchicalStream")
-    if len(universe) > 1 and (streams or not levels):
+    if len(universe) > 1 and (protocol in STREAMS or not levels):
         raise ParameterError("only --levels of a round takes --universe more than once, one per dimension")
     if bool(universe) == (alphabet is not None):
         raise ParameterError("give --universe, or --alphabet and --max-length")
     items: Any = [*map(universe_written, universe)] if universe else [Strings(alphabet or "", max_length or 0)]
     budget, given = options.budget_of(epsilon), dict(map(_option, parameters))
-    made: Protocol
-    try:
-        if not levels:
-            made = known_protocol(protocol)(round_id, budget, items[0], **given)
-        elif streams:
-            made = HierarchicalStream(round_id, budget, items[0], branching=branching, **given)
-        elif len(items) > 1:
-            made = GridHierarchy(round_id, budget, tuple(items), protocol, branching, given)
-        else:
-            made = Hierarchy(round_id, budget, items[0], protocol, branching, given)
-    except TypeError:
-        raise ParameterError(f"an --option names no parameter of {protocol}") from None
+    made = round_of(protocol, round_id, budget, items, given, levels=levels, branching=branching)
     with AtomicFile(output) as file:
         file.write((json.dumps(made.to_dict(), indent=2) + "\n").encode())
 
@@ -212,23 +196,6 @@ def encode(
     remark(f"{len(message):,} bytes written to {str(output)!r}")
 
 
-def _questions(
-    protocol: Protocol, item: tuple[str, ...], items: Path | None, ranges: tuple[str, ...], **more: Any
-) -> Questions:
-    """What is asked, with items as the universe of the round has them."""
-    from discreet.events.universe import item_written, lines_of
-    from discreet.multiparty.post import Questions
-
-    bounds = [text.split(":", 1) for text in ranges]
-    if any(len(ends) < 2 for ends in bounds):
-        raise ParameterError("--range must be LOW:HIGH")
-    read = partial(item_written, universe=protocol.universe)
-    listed = [*item, *(lines_of(items) if items is not None else [])]
-    asked = Questions(tuple(map(read, listed)), ranges=tuple((read(low), read(high)) for low, high in bounds), **more)
-    asked.check(protocol)
-    return asked
-
-
 @_command(
     argument("messages", "Message files, or directories of them.", options.PATH, nargs=-1, metavar="[MESSAGE...]"),
     _ROUND,
@@ -261,24 +228,16 @@ def aggregate(
     messages: tuple[Path, ...], round_file: Path, state: Path | None, confidence: float, as_json: bool, **asked: Any
 ) -> None:
     """Estimate from messages. What cannot be verified is reported and left out; the rest goes on."""
-    from discreet.multiparty.post import answers_text, hear, protocol_of
+    from discreet.multiparty.post import Questions, answers_text, hear, protocol_of
 
     limits = {name: asked.pop(name) for name in ("max_items", "max_reports", "minimum_reports")}
     limits = {name: value for name, value in limits.items() if value is not None}
     protocol = protocol_of(round_file)
-    questions = _questions(protocol, **asked)
+    questions = Questions.of(protocol, **asked)
     aggregator, heard = hear(
         protocol, messages, state, limits=limits, wait_seconds=LOCK_WAIT_SECONDS, undisturbed=uninterrupted
     )
     for one in heard["rejected"]:
         remark(f"rejected {one['file']!r} ({one['reason']}): {one['text']}")
-    found = {
-        "round_id": protocol.round_id,
-        "protocol": type(protocol).__name__,
-        "parties": aggregator.parties,
-        **({"shown": aggregator.shown} if getattr(protocol, "shuffled", None) is not None else {}),
-        "messages": heard,
-        "bytes": aggregator.bytes_received,
-        **questions.answered(protocol, aggregator, confidence),
-    }
+    found = questions.answered(protocol, aggregator, heard, confidence)
     print(json.dumps(found) if as_json else answers_text(found, aggregator.guarantee, confidence, table_width()))

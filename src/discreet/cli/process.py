@@ -16,21 +16,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from types import FrameType
+
+from discreet._early import WITHOUT_PANDAS, open_libraries
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-_LIBRARIES = {  # NumPy's is in one of two places
-    "numpy": ["_core/_multiarray_umath", "core/_multiarray_umath"],
-    "pyarrow": ["lib", "_parquet"],
-}
-_SMALL_LIBRARIES = (
-    *("_bisect", "_contextvars", "_csv", "_ctypes", "_datetime", "_decimal", "_heapq", "_json", "_opcode", "_pickle"),
-    *("_queue", "_socket", "_struct", "_typing", "_uuid", "array", "fcntl", "math", "select"),
-)
 _NOT_FLUSHED = 120  # as Python has it
 _received: int | None = None
 _waiting: int | None = None  # one that came while nothing could be interrupted
@@ -156,7 +148,7 @@ def main() -> None:
     # it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if any(word.endswith(".parquet") for word in sys.argv[1:]):
-        _open_libraries()
+        open_libraries()
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
     from discreet.storage import AtomicFile
@@ -197,44 +189,6 @@ def command() -> None:
     os._exit(code)
 
 
-def _open_libraries() -> None:
-    """Begin to open the libraries of NumPy and pyarrow, for a command that needs them, beside what is imported first.
-
-    A thread does, which Python knows nothing of. It takes 15 ms, in which no other library can be opened: so the small
-    ones that are imported meanwhile come first.
-    """
-    # NumPy would start a thread a core for linear algebra, which wait busily: a tenth of a second of each core.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for name in _SMALL_LIBRARIES:
-        with suppress(ImportError):
-            import_module(name)
-    from discreet import _native
-
-    _native.open_libraries(library_paths())
-    atexit.register(_native.libraries_opened)
-
-
-def library_paths() -> list[str]:
-    """Where the libraries of NumPy and pyarrow are that Parquet files need."""
-    found = {name: PathFinder.find_spec(name) for name in _LIBRARIES}
-    folders = {name: (spec.submodule_search_locations or [""])[0] for name, spec in found.items() if spec is not None}
-    ending = EXTENSION_SUFFIXES[0]
-    paths = (f"{folder}/{module}{ending}" for name, folder in folders.items() for module in _LIBRARIES[name])
-    return [path for path in paths if os.path.exists(path)]
-
-
-class _WithoutPandas:
-    """Keeps pyarrow from importing pandas, where it is installed, just to recognise its columns.
-
-    There are none here, and importing pandas takes longer than all other imports together. pyarrow is compiled: where
-    `sys.modules` has None for pandas it does not take that for an answer, so the import itself must fail.
-    """
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ImportError("the command line does without pandas")
-
-
 def _run() -> int:
     """The command's exit code."""
     import click
@@ -242,8 +196,7 @@ def _run() -> int:
     from discreet import errors
     from discreet.cli import app
 
-    hidden = _WithoutPandas()
-    sys.meta_path.insert(0, hidden)
+    sys.meta_path.insert(0, WITHOUT_PANDAS)
     try:
         handle_interrupts()
         code = app.app(prog_name="discreet", standalone_mode=False)
@@ -264,7 +217,7 @@ def _run() -> int:
     except Exception as error:
         return _failed(error)
     finally:
-        sys.meta_path.remove(hidden)
+        sys.meta_path.remove(WITHOUT_PANDAS)
 
 
 def _failed(error: Exception) -> int:

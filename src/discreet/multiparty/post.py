@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
-from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
-from discreet.multiparty._base import Protocol, protocol_from_dict
+from discreet.errors import DataError, DiscreetError, MessageError, ParameterError, WordError
+from discreet.events.universe import item_written, lines_of
+from discreet.multiparty._base import Protocol, known_protocol, protocol_from_dict
 from discreet.multiparty.aggregator import MOST_LISTED, Receiver
 from discreet.multiparty.block_stream import BlockStream, StreamEstimates
 from discreet.multiparty.estimates import Estimates
@@ -27,11 +29,36 @@ from discreet.releases.formats import intervals, paragraph, table_text
 from discreet.storage import StateFile, locked
 
 if TYPE_CHECKING:
+    from discreet.privacy.budget import Budget
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Account
 
 MOST_BYTES = 2**30
+STREAMS = ("Stream", "HierarchicalStream")
 Undisturbed = Callable[[], AbstractContextManager[None]]
+
+
+def round_of(
+    protocol: str,
+    round_id: str,
+    budget: Budget,
+    universes: Sequence[Any],
+    given: dict[str, Any],
+    *,
+    levels: bool = False,
+    branching: int | None = None,
+) -> Protocol:
+    """A round by its protocol's name and parameters; with `levels` of intervals, of one universe or several."""
+    try:
+        if not levels:
+            return known_protocol(protocol)(round_id, budget, universes[0], **given)
+        if protocol in STREAMS:
+            return HierarchicalStream(round_id, budget, universes[0], branching=branching, **given)
+        if len(universes) > 1:
+            return GridHierarchy(round_id, budget, tuple(universes), protocol, branching, given)
+        return Hierarchy(round_id, budget, universes[0], protocol, branching, given)
+    except TypeError:
+        raise WordError(f"an {{option}} names no parameter of {protocol}") from None
 
 
 def next_message(
@@ -182,6 +209,20 @@ class Questions:
     liars: float | None = None
     consistent: bool = False
 
+    @classmethod
+    def of(
+        cls, protocol: Protocol, item: Sequence[str], items: Path | None, ranges: Sequence[str], **more: Any
+    ) -> Questions:
+        """What is asked in text: items, those of a file, and bounds LOW:HIGH, as the universe of the round has them."""
+        bounds = [text.split(":", 1) for text in ranges]
+        if any(len(ends) < 2 for ends in bounds):
+            raise WordError("{range} must be LOW:HIGH")
+        read = partial(item_written, universe=protocol.universe)
+        listed = [*item, *(lines_of(items) if items is not None else [])]
+        asked = cls(tuple(map(read, listed)), ranges=tuple((read(low), read(high)) for low, high in bounds), **more)
+        asked.check(protocol)
+        return asked
+
     def check(self, protocol: Protocol) -> None:
         """Refuse what the protocol cannot answer."""
         levels = isinstance(protocol, (Hierarchy, HierarchicalStream))
@@ -208,11 +249,20 @@ class Questions:
             if size is None or size > MOST_LISTED:
                 raise ParameterError(f"the top needs a universe of at most {MOST_LISTED} items; or levels and a share")
 
-    def answered(self, protocol: Protocol, aggregator: Any, confidence: float) -> dict[str, Any]:
-        """The answers, JSON-ready, with the guarantee."""
+    def answered(
+        self, protocol: Protocol, aggregator: Any, heard: Mapping[str, Any], confidence: float
+    ) -> dict[str, Any]:
+        """The answers, JSON-ready, with what was `heard` and the guarantee."""
         if aggregator.parties == 0:
             raise DataError("no message was accepted, so there is nothing to estimate")
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {
+            "round_id": protocol.round_id,
+            "protocol": type(protocol).__name__,
+            "parties": aggregator.parties,
+            **({"shown": aggregator.shown} if getattr(protocol, "shuffled", None) is not None else {}),
+            "messages": heard,
+            "bytes": aggregator.bytes_received,
+        }
         items = self.items if self.top is None else protocol.universe.items(range(protocol.universe.size or 0))
         if len(items):
             is_stream = isinstance(protocol, BlockStream)

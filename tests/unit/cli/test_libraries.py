@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from discreet.cli.process import library_paths
+from discreet._early import library_paths
 
 _OPENED = """
 import sys

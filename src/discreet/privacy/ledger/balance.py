@@ -166,6 +166,16 @@ class Statement:
         """How charges are composed."""
         return self.limit.accounting
 
+    @property
+    def terms(self) -> str:
+        """The same with all else that was granted, in a few words."""
+        limit = self.limit
+        told = [limit.how] if limit.adaptive else []
+        told += [f"until {limit.until}"] if limit.until else []
+        told += [f"moved to {limit.moved}"] if limit.moved else []
+        told += [f"renews after {limit.renews}"] if limit.renews else []
+        return limit.accounting + (f" ({', '.join(told)})" if told else "")
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""
         amounts: dict[str, Budget | Amount] = {

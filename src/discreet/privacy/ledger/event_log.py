@@ -31,7 +31,9 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from discreet.errors import LedgerError
+from discreet.privacy.guarantee import unit_from_dict
 from discreet.privacy.ledger.balance import Balance
+from discreet.privacy.spans import Calendar, Period
 
 Key = tuple[str, ...]
 """Of a total: the name of an account, or that and a charge's id."""
@@ -54,6 +56,10 @@ _NO_EVENTS: dict[str, Any] = {"seq": 0, "digest": "", "accounts": 0, "version": 
 _NO_CHARGE: dict[str, Any] = {"charge": None, "release": None, "step": None, "number": 0}
 
 
+HISTORY = ("no.", "time", "account", "event", "budget", "mechanism", "period", "charge id", "who", "why")
+"""The columns of a history for people."""
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerEvent:
     """One row of the ledger. `details` depends on the kind; `digest` chains the row to all rows before it."""
@@ -70,6 +76,25 @@ class LedgerEvent:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def cells(self) -> list[Any]:
+        """The event as a row of `HISTORY`."""
+        details, period = self.details, ""
+        amount = ", ".join(f"{name}={value:g}" for name, value in details.get("budget", {}).items() if value)
+        amount += " (adaptive)" if details.get("adaptive") else ""
+        amount += f" (costs rho={details['cost']['rho']:.3g})" if "cost" in details else ""
+        amount += f" until {details['until']}" if "until" in details else ""
+        if "counts" in details:
+            period = f"counts before {details['counts']['before']}"
+        elif "period" in details:
+            spans = unit_from_dict(details["unit"]).spans or Calendar("1d")
+            period = spans.told(Period.from_dict(details["period"]))
+        who = "{user}@{host}".format(**details["who"]) if "who" in details else ""
+        why = ", ".join(str(details[name]) for name in ("reason", "approver") if name in details)
+        return [
+            *(self.seq, self.at, self.account, self.kind, amount, details.get("mechanism", "")),
+            *(period, self.charge_id or "", who, why),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
