@@ -52,13 +52,14 @@ Read found(std::string_view text, TextRows& rows, F&& read) {
     nb::gil_scoped_release release;
     read();
     lines = newlines(text);
-    for (const TextColumn& column : rows.columns) ascii.push_back(!has_high_bit(column.data.data(), column.data.size()));
+    for (const TextColumn& column : rows.columns)
+      ascii.push_back(!has_high_bit(column.data.data(), column.data.size()));
   }
   std::vector<Buffers> columns;
   for (size_t i = 0; i < rows.columns.size(); ++i) {
     TextColumn& column = rows.columns[i];
-    columns.emplace_back(given(std::move(column.kinds)), given(std::move(column.offsets)), given(std::move(column.data)),
-                         ascii[i]);
+    columns.emplace_back(given(std::move(column.kinds)), given(std::move(column.offsets)),
+                         given(std::move(column.data)), ascii[i]);
   }
   return {given(std::move(rows.records)), given(std::move(rows.ends)), lines, std::move(columns)};
 }
@@ -74,19 +75,21 @@ CellMarks checked_marks(int delimiter, int quote) {
   return {static_cast<char>(delimiter), static_cast<char>(quote)};
 }
 
-// As many columns as there are different places, from 0 on.
-void make_columns(TextRows& rows, const std::vector<int>& places) {
+// How many different places there are, from 0 on.
+size_t places_in(const std::vector<int>& places) {
   int last = -1;
   for (const int place : places) last = std::max(last, place);
-  rows.columns.resize(static_cast<size_t>(last + 1));
-  std::vector<bool> seen(rows.columns.size());
+  std::vector<bool> seen(static_cast<size_t>(last) + 1);
   for (const int place : places) {
     if (place < 0) continue;
     if (seen[static_cast<size_t>(place)]) throw ParameterError("columns must be different");
     seen[static_cast<size_t>(place)] = true;
   }
   if (std::find(seen.begin(), seen.end(), false) != seen.end()) throw ParameterError("a column has no cell");
+  return seen.size();
 }
+// As many columns.
+void make_columns(TextRows& rows, const std::vector<int>& places) { rows.columns.resize(places_in(places)); }
 
 std::tuple<nb::bytes, int> ends_of(const nb::bytes& text, int delimiter, int cell, int quote) {
   if (cell < 0 || cell > 3) throw ParameterError("cell must be 0 to 3");
@@ -161,8 +164,8 @@ class TextBlock {
     nb::capsule owner(own.release(), [](void* p) noexcept { delete static_cast<std::shared_ptr<char>*>(p); });
     return {reinterpret_cast<uint8_t*>(memory_.get()) + filled_, {room_}, owner};
   }
-  // This many bytes were written, the last ones or not: the block has the records that end in it. Without a delimiter these
-  // are lines.
+  // This many bytes were written, the last ones or not: the block has the records that end in it. Without a delimiter
+  // these are lines.
   size_t cut(size_t count, bool last, int delimiter, int quote) {
     if (count > room_) throw ParameterError("the block has no room for this many bytes");
     const CellMarks marks = delimiter ? checked_marks(delimiter, quote) : CellMarks{};
@@ -189,8 +192,13 @@ class TextBlock {
   std::string_view records() const { return {memory_.get() + begin_, whole_ - begin_}; }
   std::string_view waiting() const { return {memory_.get() + whole_, filled_ - whole_}; }
   TextMemory memory() const { return {records(), memory_, home_}; }
-  std::optional<TextItems> items(CellMarks marks, const std::vector<int>& columns, bool more) const {
-    return delimited_items(memory(), ends_, begin_, marks, columns, more);
+  std::optional<TextItems> items(CellMarks marks, const std::vector<int>& columns, bool more,
+                                 const CellCondition* condition) const {
+    return delimited_items(memory(), ends_, begin_, marks, columns, more, condition);
+  }
+  std::optional<TextRows> rows(CellMarks marks, const std::vector<int>& columns, bool more, size_t wanted,
+                               const CellCondition* condition) const {
+    return rows_of_cells(records(), ends_, begin_, marks, columns, more, wanted, condition);
   }
 
  private:
@@ -211,12 +219,58 @@ MadeItems made(F&& find) {
   return std::pair(MadeColumn{std::move(found->column)}, found->lines);
 }
 
-MadeItems delimited_items_of(const TextBlock& self, int delimiter, const std::vector<int>& columns, int quote, bool more) {
+MadeItems delimited_items_of(const TextBlock& self, int delimiter, const std::vector<int>& columns, int quote,
+                             bool more, const CellCondition* condition) {
   const CellMarks marks = checked_marks(delimiter, quote);
-  if (std::count_if(columns.begin(), columns.end(), [](int place) { return place >= 0; }) != 1 ||
-      std::count(columns.begin(), columns.end(), 0) != 1)
+  if (std::count(columns.begin(), columns.end(), 0) != 1) throw ParameterError("items are in one column");
+  if (places_in(columns) > (condition ? std::max<size_t>(condition->places(), 1) : 1))
     throw ParameterError("items are in one column");
-  return made([&] { return self.items(marks, columns, more); });
+  return made([&] { return self.items(marks, columns, more, condition); });
+}
+
+std::optional<Read> delimited_rows_of(const TextBlock& self, int delimiter, const std::vector<int>& columns, int quote,
+                                      bool more, size_t wanted, const CellCondition* condition) {
+  const CellMarks marks = checked_marks(delimiter, quote);
+  if (!wanted || wanted > places_in(columns)) throw ParameterError("a column has no cell");
+  std::optional<TextRows> rows;
+  {
+    nb::gil_scoped_release release;
+    rows = self.rows(marks, columns, more, wanted, condition);
+  }
+  if (!rows) return std::nullopt;
+  return found(self.records(), *rows, [] {});
+}
+
+// Parts of a condition by their names, as `engines/cell_conditions.py` has them.
+using Steps = std::vector<std::vector<std::tuple<std::string, size_t, std::string, std::string>>>;
+
+CellCondition cell_condition(const Steps& given) {
+  static constexpr std::string_view kKinds[] = {"and",   "or",       "not", "null",   "text",
+                                                "whole", "fraction", "has", "begins", "ends"};
+  static constexpr std::pair<std::string_view, uint8_t> kSigns[] = {{"", 0},  {"<", 1},  {"=", 2}, {"<=", 3},
+                                                                    {">", 4}, {"<>", 5}, {">=", 6}};
+  std::vector<std::vector<CellStep>> conditions;
+  for (const auto& steps : given) {
+    auto& made = conditions.emplace_back();
+    for (const auto& [kind, place, sign, written] : steps) {
+      const auto which = std::find(std::begin(kKinds), std::end(kKinds), kind);
+      const auto accepts =
+          std::find_if(std::begin(kSigns), std::end(kSigns), [&](auto& each) { return each.first == sign; });
+      if (which == std::end(kKinds) || accepts == std::end(kSigns) || place > 0xffff)
+        throw ParameterError("a step of a condition is not known");
+      CellStep step{static_cast<CellStep::Kind>(which - std::begin(kKinds)), place, accepts->second, written};
+      if (step.kind == CellStep::whole || step.kind == CellStep::fraction) {
+        const auto number = plain_number(written);
+        const auto real = number ? near_float(*number) : std::nullopt;
+        if (!number || (step.kind == CellStep::whole ? number->decimals != 0 : !real || !real->exact))
+          throw ParameterError("a number of a condition is too long");
+        step.number = number->signed_whole();
+        step.real = real ? real->value : 0;
+      }
+      made.push_back(std::move(step));
+    }
+  }
+  return CellCondition(std::move(conditions));
 }
 
 // The only column of rows that a reader reads.
@@ -247,23 +301,44 @@ MadeItems json_items_of(const TextBlock& self, std::optional<std::string> wanted
 nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
 void bind_blocks(nb::module_& m) {
-  nb::class_<TextBlock>(m, "TextBlock",
-                        "A piece of a text, in memory that is used again. It begins with what the one before it has after "
-                        "its last record. NOT PRIVATE.")
+  nb::class_<CellCondition>(m, "CellCondition",
+                            "A condition of rows of text: lists of steps in postfix notation, each (kind, place of its "
+                            "column, sign, what is written), that are joined by AND.")
+      .def(
+          "__init__", [](CellCondition* self, const Steps& steps) { new (self) CellCondition(cell_condition(steps)); },
+          nb::arg("conditions"));
+  nb::class_<TextBlock>(
+      m, "TextBlock",
+      "A piece of a text, in memory that is used again. It begins with what the one before it has after "
+      "its last record. NOT PRIVATE.")
       .def(nb::init<size_t, const TextBlock*>(), nb::arg("room"), nb::arg("before").none() = nb::none())
       .def("room", &TextBlock::room, "Where its next bytes are to be written.")
-      .def("cut", &TextBlock::cut, nb::arg("count"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"),
-           "This many bytes were written, and with last no more will come: how many are after the last record that ends "
-           "there. Without a delimiter (0) records are lines; a quote of 0 is none.")
+      .def(
+          "cut", &TextBlock::cut, nb::arg("count"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"),
+          "This many bytes were written, and with last no more will come: how many are after the last record that ends "
+          "there. Without a delimiter (0) records are lines; a quote of 0 is none.")
       .def("__len__", [](const TextBlock& self) { return self.records().size(); })
       .def("skip", &TextBlock::skip, nb::arg("count"), "Leave out this many bytes at its start.")
-      .def("records", [](const TextBlock& self) { return bytes_of(self.records()); }, "The bytes of its records.")
-      .def("waiting", [](const TextBlock& self) { return bytes_of(self.waiting()); }, "The bytes after them.")
+      .def(
+          "records", [](const TextBlock& self) { return bytes_of(self.records()); }, "The bytes of its records.")
+      .def(
+          "waiting", [](const TextBlock& self) { return bytes_of(self.waiting()); }, "The bytes after them.")
       .def(
           "line_items", [](const TextBlock& self) { return made([&] { return line_items(self.memory()); }); },
           "Its lines as items, and how many newlines there are; None if a line is no item.")
       .def("delimited_items", &delimited_items_of, nb::arg("delimiter"), nb::arg("columns"), nb::arg("quote"),
-           nb::arg("more"), "The same of the cells of one column, as for delimited_rows; None if a row has no item.")
+           nb::arg("more"), nb::arg("condition").none() = nb::none(),
+           "The same of the cells of one column, as for delimited_rows; None if a row has no item. With a condition, "
+           "which "
+           "looks at the columns by their places, of the rows for which it holds; None if it does not know that of a "
+           "row.")
+      .def("delimited_rows", &delimited_rows_of, nb::arg("delimiter"), nb::arg("columns"), nb::arg("quote"),
+           nb::arg("more"), nb::arg("wanted"), nb::arg("condition").none() = nb::none(),
+           "As delimited_rows, with the columns of the first places; None if a record is bad, or text is not UTF-8. "
+           "Rows for "
+           "which a condition does not hold are blank, and those for which it cannot be computed are of the kind 9; "
+           "None if "
+           "it does not know that of a row.")
       .def("web_log_items", &web_log_items_of, nb::arg("combined"), nb::arg("places"),
            "The same of one column of web_log_rows.")
       .def("json_items", &json_items_of, nb::arg("wanted").none(),
@@ -283,7 +358,8 @@ void bind_records(nb::module_& m) {
         nb::arg("quote") = '"' + 0, nb::arg("more") = false,
         "The kind of every record (uint8: 0 a row, 1 blank, 2 another number of cells, 3 unreadable), the offset after "
         "it (int64), how many newlines there are, and of the rows the wanted columns as text: kinds (uint8: 0 an empty "
-        "cell without quotes, 1 text), offsets (int32), bytes, and whether these are ASCII. columns[i] is the place of cell i among them, or -1; with more a "
+        "cell without quotes, 1 text), offsets (int32), bytes, and whether these are ASCII. columns[i] is the place of "
+        "cell i among them, or -1; with more a "
         "row may have cells after these. A quote of 0 is none.");
   m.def("web_log_rows", &web_log_rows, nb::arg("text"), nb::arg("combined"), nb::arg("places"),
         "The same of lines of the common or the combined log format. places are those of ip, time, method, path, "

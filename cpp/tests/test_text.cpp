@@ -163,6 +163,79 @@ TEST_CASE("Items of a column are those of its rows, or there are none") {
   CHECK(found > 2000);
 }
 
+TEST_CASE("Rows of cells are those of a reader of rows, or there are none; a condition leaves rows out") {
+  const auto home = std::make_shared<PageMemory>();
+  std::mt19937 random(3);
+  const std::vector<std::string> pieces{
+      "a", "404", "\"d\"",    "\"e\"\"f\"", "\"g,\nh\"",          "\"\"", ",", "\n", "\r\n", "\"", "\r",
+      " ", "-",   "\xc3\xbc", "\xff",       std::string(70, 'x'), "0x194"};
+  CellStep step{CellStep::whole, 1, 2, "", 404, 404};
+  const CellCondition condition({{step}});
+  size_t found = 0, chosen = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    const size_t usual = round % 4 ? 6 : pieces.size();
+    for (size_t n = random() % 6; n > 0; --n)
+      text += pieces[random() % usual] + "," + pieces[random() % usual] + (random() % 3 ? "\n" : "\r\n");
+    const CellEnds ends = cell_ends(text, kCsv, *home);
+    std::vector<int64_t> whole;
+    if (record_ends(text, kCsv, Cell::start, whole) == Cell::quoted) continue;
+    const bool more = random() % 2;
+    TextRows rows;
+    rows.columns.resize(2);
+    DelimitedReader(kCsv, {0, 1}, more).read(text, rows);
+    const auto all = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, 2, nullptr);
+    const auto bad = [](uint8_t kind) { return kind > 1; };
+    const bool any_bad = std::any_of(rows.records.begin(), rows.records.end(), bad);
+    bool all_text = true;
+    for (const TextColumn& column : rows.columns)
+      for (const std::string& value : values(column)) all_text &= is_utf8(value);
+    REQUIRE(all.has_value() == (ends.regular && !any_bad && all_text));
+    if (!all) continue;
+    ++found;
+    REQUIRE(all->records == rows.records);
+    REQUIRE(all->ends == rows.ends);
+    for (size_t i = 0; i < 2; ++i) {
+      REQUIRE(values(all->columns[i]) == values(rows.columns[i]));
+      REQUIRE(all->columns[i].kinds == rows.columns[i].kinds);
+    }
+    const auto some = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, 1, &condition);
+    if (!some) continue;
+    std::vector<std::string> expected;
+    Kinds kinds;
+    const std::vector<std::string> first = values(rows.columns[0]), second = values(rows.columns[1]);
+    size_t row = 0;
+    for (const uint8_t kind : rows.records) {
+      const bool is_row = kind == 0, holds = is_row && second[row] == "404";
+      const bool is_word = is_row && !second[row].empty() && !holds;
+      kinds.push_back(!is_row ? kind : holds ? 0 : is_word ? 9 : 1);
+      if (holds) expected.push_back(first[row]);
+      row += is_row;
+    }
+    REQUIRE(some->records == kinds);
+    REQUIRE(some->ends == rows.ends);
+    REQUIRE(values(some->columns[0]) == expected);
+    chosen += expected.size();
+  }
+  CHECK(found > 5000);
+  CHECK(chosen > 1000);
+}
+
+TEST_CASE("Numbers are plain digits, and nothing is read behind the end of a cell") {
+  for (const char* good : {"0", "-0", "007", "404", "-1.5", "0.000000000000000001", "999999999999999999"})
+    CHECK(plain_number(good));
+  for (const char* odd :
+       {"", "-", ".", "1.", ".5", "+1", " 1", "1 ", "1_0", "1e2", "0x1", "1234567890123456789", "1.2.3", "--1"})
+    CHECK_FALSE(plain_number(odd));
+  const std::string text = "4041";
+  CHECK(plain_number(std::string_view(text).substr(0, 3))->whole == 404);
+  CHECK(order_of(*plain_number("403.9999999999"), int64_t{404}) == std::nullopt);  // DuckDB rounds to nine digits
+  CHECK(order_of(*plain_number("403.999999999"), int64_t{404}) == -1);
+  CHECK(order_of(*plain_number("-404.5"), int64_t{-404}) == -1);
+  CHECK(order_of(*plain_number("0.30000000000000004"), 0.3) == std::nullopt);
+  CHECK(order_of(*plain_number("0.3"), 0.3) == 0);
+}
+
 TEST_CASE("Marks are found the same way in registers of any width") {
   std::mt19937 random(2);
   std::string text(64 * 9, ' ');

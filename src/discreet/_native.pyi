@@ -622,6 +622,13 @@ def open_libraries(paths: Sequence[str]) -> None:
 def libraries_opened() -> None:
     """Wait until they are."""
 
+class CellCondition:
+    """
+    A condition of rows of text: lists of steps in postfix notation, each (kind, place of its column, sign, what is written), that are joined by AND.
+    """
+
+    def __init__(self, conditions: Sequence[Sequence[tuple[str, int, str, str]]]) -> None: ...
+
 class TextBlock:
     """
     A piece of a text, in memory that is used again. It begins with what the one before it has after its last record. NOT PRIVATE.
@@ -653,9 +660,14 @@ class TextBlock:
         Its lines as items, and how many newlines there are; None if a line is no item.
         """
 
-    def delimited_items(self, delimiter: int, columns: Sequence[int], quote: int, more: bool) -> tuple[MadeColumn, int] | None:
+    def delimited_items(self, delimiter: int, columns: Sequence[int], quote: int, more: bool, condition: CellCondition | None = None) -> tuple[MadeColumn, int] | None:
         """
-        The same of the cells of one column, as for delimited_rows; None if a row has no item.
+        The same of the cells of one column, as for delimited_rows; None if a row has no item. With a condition, which looks at the columns by their places, of the rows for which it holds; None if it does not know that of a row.
+        """
+
+    def delimited_rows(self, delimiter: int, columns: Sequence[int], quote: int, more: bool, wanted: int, condition: CellCondition | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]] | None:
+        """
+        As delimited_rows, with the columns of the first places; None if a record is bad, or text is not UTF-8. Rows for which a condition does not hold are blank, and those for which it cannot be computed are of the kind 9; None if it does not know that of a row.
         """
 
     def web_log_items(self, combined: bool, places: Sequence[int]) -> tuple[MadeColumn, int] | None:

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
+from discreet.engines.cell_conditions import cell_condition
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -231,6 +232,7 @@ class PlainRowQuery:
         self.reads: Sequence[str | None] = list(dict.fromkeys([*wanted, *looked]))
         self.taken: Sequence[int | None] = [self.reads.index(name) for name in wanted]
         self.looks_at: Sequence[int] = sorted({self.reads.index(name) for name in looked})
+        self.of_text = cell_condition(query.conditions, {name: self.reads.index(name) for name in looked})
         self._plans: dict[tuple[str, ...], list[Plan] | None] = {}  # by types of columns
 
     @cached_property

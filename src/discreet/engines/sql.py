@@ -46,6 +46,8 @@ from discreet.events.items import choose, kind_of, without_views
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
+    from discreet._native import CellCondition
+
 __all__ = ["ASSUMED", "FILES", "Query", "RowQuery", "WholeQuery", "connect", "select", "where"]
 
 FILES = "files"
@@ -727,6 +729,8 @@ def _few_texts(table: pa.Table) -> pa.DictionaryArray | None:
 
 class RowQuery:
     """A query for certain columns, as `discreet.events.row_query.Bound` has it."""
+
+    of_text: CellCondition | None = None
 
     def __init__(self, expressions: Sequence[Node | None], conditions: Sequence[Node], maker: _Flattener) -> None:
         computed = [each for each in expressions if each is not None and each["class"] != "COLUMN_REF"]

@@ -229,7 +229,9 @@ class FileRows(Rows):
         self.reads: list[str | None] = list(names if self._bound is None else self._bound.reads)
         # Whether items are read from one column as they are.
         self._alone = self._assembler.names == ["item"] and len(names) == 1 and not joint
-        self._alone = self._alone and query is None and self._whole is None and wanted.universe is None
+        self._alone = self._alone and self._whole is None and wanted.universe is None
+        self._condition = None if self._bound is None else self._bound.of_text
+        self._alone = self._alone and (query is None or (self._condition is not None and {*named} <= {"csv", "tsv"}))
         self.side_by_side: Callable[[Iterable[Callable[[], Any]]], Generator[Any, None, None]] | None = None
         self._hash: Callable[[_native.MadeColumn], object] = lambda made: None  # of every column that was made
         self.as_read = self._made = False
@@ -343,7 +345,7 @@ class FileRows(Rows):
         self._made = self._made and (self.keys is None or self.keys.layout is None)
         # Each reader is imported when its format is met: pyarrow's parts take their time to load.
         pages = None
-        if format == "parquet" and self._made and source.remote is None:
+        if format == "parquet" and self._made and self._bound is None and source.remote is None:
             from discreet.events.pages import ColumnPages
 
             pages = ColumnPages.of(source, self._names[0])
@@ -468,7 +470,9 @@ class FileRows(Rows):
                 lines += block.lines
                 continue
             rows, reader = block.found, block.reader
-            if self._bound is not None:
+            if self._bound is not None and block.chosen:
+                rows.columns = [rows.columns[place] for place in self._bound.taken]
+            elif self._bound is not None:
                 from discreet.events.row_query import of_rows
 
                 of_rows(self._bound, rows)
@@ -480,7 +484,7 @@ class FileRows(Rows):
                 for place in self._numbers:
                     missing = rows.values[place] == text.NULL
                     rows.values[place] = np.where(missing, text.NULL, text.TEXT).astype(np.uint8)
-            there = text.Places(rows, block.data, lines)
+            there = text.Places(rows, block.bytes, lines)
             for kind, count in rows.troubles().items():
                 self._assembler.found_bad(count, f"{name} has {reader.trouble(kind)}", partial(there.first, kind))
             for before, arrays in text.typed_runs(rows):
@@ -502,11 +506,12 @@ class FileRows(Rows):
         wanted = reads or self.reads
         reader = text.reader_of(format, source.name, wanted, self._events.dialect, anything=range(len(wanted)))
         passed = 0  # lines of no block
-        if self._made:
-            cells = isinstance(reader, text.Delimited)
-            pieces: Iterator[Any] = text.blocks(source, reader.delimiter if cells else None, reader.quote)
+        cells = isinstance(reader, text.Delimited)
+        many = 1 if self._made or (self._bound is None and reads is None) else _BLOCKS_OF_A_QUERY
+        by_cells = cells and reads is None and (self._bound is None or self._condition is not None)
+        if self._made or by_cells:
+            pieces: Iterator[Any] = text.blocks(source, reader.delimiter if cells else None, reader.quote, many)
         else:
-            many = 1 if self._bound is None and reads is None else _BLOCKS_OF_A_QUERY
             pieces = text.cuts(source, reader.delimiter, reader.quote, many)
         for piece in pieces:
             held = piece if isinstance(piece, _native.TextBlock) else None
@@ -543,7 +548,9 @@ class FileRows(Rows):
                     value = next((value for value in found if value is not None), None)
                     lists = None if value is None else isinstance(value, list)
                 reader = text.JsonLines([column, *others], bool(lists), self._anything)
-            block, passed = _Block(reader, data, passed, held=held, hash=self._hash), 0
+            block, passed = _Block(reader, data, passed, held=held), 0
+            block.hash = self._hash if self._made else None
+            block.condition, block.wanted = self._condition, len({*self._names})
             yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{source.name} is empty: it has no header line")
@@ -562,7 +569,10 @@ class _Block:
     lines: int = 0
     found: TextRows | _native.MadeColumn | str | None = None
     held: _native.TextBlock | None = None  # in place of the data
-    hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made
+    hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made; None if none is
+    wanted: int = 0  # how many columns, of those that are read
+    condition: _native.CellCondition | None = None  # which rows are
+    chosen: bool = False  # whether only they were found
 
     def part(self, places: list[int], anything: Container[int]) -> _Block:
         """The same with some of the columns, for one of several who take it; `anything` is as for `JsonLines`."""
@@ -577,19 +587,28 @@ class _Block:
         return _Block(self.reader, self.data, self.passed, self.lines, part)
 
     def read(self) -> _Block:
-        if self.held is not None:
-            made = self.reader.items(self.held)
-            if made is None:
-                self.data = self.held.records()
-            else:
+        if self.held is not None and self.hash is not None:
+            made = self.reader.items(self.held, self.condition)
+            if made is not None:
                 self.found, self.lines = made
-                if self.hash is not None:
-                    self.hash(self.found)
-            self.held = None
+                self.hash(self.found)
+                self.held = None
+                return self
+        if self.held is not None:
+            self.found = rows = self.reader.chosen(self.held, self.wanted, self.condition)
+            self.chosen = rows is not None
+            if rows is None:
+                self.data, self.held = self.held.records(), None
+            else:
+                self.lines = rows.lines
         if self.found is None:
-            self.found = self.reader.rows(self.data)
-            self.lines = self.found.lines
+            self.found = rows = self.reader.rows(self.data)
+            self.lines = rows.lines
         return self
+
+    def bytes(self) -> bytes:
+        """Of the records."""
+        return self.data if self.held is None else self.held.records()
 
 
 def _sniff(source: Any, names: Iterable[str | None]) -> str:

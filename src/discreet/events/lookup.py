@@ -27,6 +27,7 @@ from discreet.events.inputs import open_input
 from discreet.events.items import choose, kind_of, without_views
 
 if TYPE_CHECKING:
+    from discreet._native import CellCondition
     from discreet.events.row_query import Bound, Mask, Rowwise
 
 
@@ -119,6 +120,8 @@ class _Looked:
 
 class _LookedBound:
     """See `row_query.Bound`. Rows without a match are left out where a column of the table is asked about."""
+
+    of_text: CellCondition | None = None
 
     def __init__(self, lookup: Lookup, inner: Bound | None, wanted: Sequence[str | None]) -> None:
         self._lookup, self._inner = lookup, inner

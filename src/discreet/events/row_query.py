@@ -33,6 +33,7 @@ from discreet.events.items import (
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
 if TYPE_CHECKING:
+    from discreet._native import CellCondition
     from discreet.events.parquet import Batch
 
 Mask = npt.NDArray[np.bool_]
@@ -46,12 +47,14 @@ class Bound(Protocol):
         taken: For every column asked for its place in `reads`, or None if it is computed.
         selects: Whether some rows may not stay.
         looks_at: The places in `reads` of the columns that say which.
+        of_text: Says which while text is read, where a query does nothing else; None for any other.
     """
 
     reads: Sequence[str | None]
     taken: Sequence[int | None]
     selects: bool
     looks_at: Sequence[int]
+    of_text: CellCondition | None
 
     def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         """Which rows stay, and for which this cannot be computed. Of rows that stay it can.

@@ -15,7 +15,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -149,7 +149,7 @@ class Places:
     """In which lines of an input the records of a block are: `before` it there are this many."""
 
     rows: TextRows
-    block: bytes
+    block: Callable[[], bytes]
     before: int
 
     def first(self, kind: int) -> int:
@@ -162,7 +162,7 @@ class Places:
 
     def _line(self, record: int) -> int:
         start = int(self.rows.ends[record - 1]) if record else 0
-        return self.before + self.block.count(b"\n", 0, start) + 1
+        return self.before + self.block().count(b"\n", 0, start) + 1
 
 
 class TextReader:
@@ -183,8 +183,19 @@ class TextReader:
         """What the records of a block hold."""
         raise NotImplementedError
 
-    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
-        """The only column, and how many newlines there are, if all rows of a block hold an item; else `rows` tells."""
+    def items(
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[_native.MadeColumn, int] | None:
+        """The only column, and how many newlines there are, if all rows of a block hold an item; else `rows` tells.
+
+        With a condition, which only cells can be asked, those of the rows for which it holds.
+        """
+        return None
+
+    def chosen(
+        self, block: _native.TextBlock, wanted: int, condition: _native.CellCondition | None = None
+    ) -> TextRows | None:
+        """The same of the first of the columns, this many; None where a row cannot be read, or `rows` has to tell."""
         return None
 
 
@@ -199,7 +210,9 @@ class Lines(TextReader):
             kinds[~valid] = NOT_TEXT
         return TextRows(kinds, ends, [lines], lines=len(ends))
 
-    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+    def items(
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[_native.MadeColumn, int] | None:
         return block.line_items()
 
 
@@ -245,7 +258,7 @@ class Baskets(Lines):
         rows.leave_out(np.asarray(pc.equal(pc.binary_length(trimmed), 0), np.bool_), BLANK)
         return rows
 
-    def items(self, block: _native.TextBlock) -> None:
+    def items(self, block: _native.TextBlock, condition: _native.CellCondition | None = None) -> None:
         return None
 
 
@@ -280,7 +293,9 @@ class WebLog(TextReader):
     def rows(self, block: bytes) -> TextRows:
         return _read(*_native.web_log_rows(block, self._combined, self._places))
 
-    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+    def items(
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[_native.MadeColumn, int] | None:
         return block.web_log_items(self._combined, self._places)
 
 
@@ -363,8 +378,17 @@ class Delimited(TextReader):
     def rows(self, block: bytes) -> TextRows:
         return _read(*_native.delimited_rows(block, self._between, self._columns, self._around, self._numbered))
 
-    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
-        return block.delimited_items(self._between, self._columns, self._around, self._numbered)
+    def items(
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[_native.MadeColumn, int] | None:
+        return block.delimited_items(self._between, self._columns, self._around, self._numbered, condition)
+
+    def chosen(
+        self, block: _native.TextBlock, wanted: int, condition: _native.CellCondition | None = None
+    ) -> TextRows | None:
+        how = (self._between, self._columns, self._around, self._numbered)
+        found = block.delimited_rows(*how, wanted, condition)
+        return None if found is None else _read(*found)
 
 
 def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:
@@ -398,7 +422,9 @@ class JsonLines(TextReader):
         rows.leave_out_others(self._anything, {0} if self._lists else ())
         return rows
 
-    def items(self, block: _native.TextBlock) -> tuple[_native.MadeColumn, int] | None:
+    def items(
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[_native.MadeColumn, int] | None:
         return None if self._lists else block.json_items(self._wanted[0])
 
     @staticmethod
@@ -639,20 +665,21 @@ def cuts(
 
 
 def blocks(
-    source: inputs.ByteSource, delimiter: str | None, quote: str | None = None
+    source: inputs.ByteSource, delimiter: str | None, quote: str | None = None, many: int = 1
 ) -> Iterator[_native.TextBlock | Cut]:
     """The same in memory that is used again, as long as records are no longer than a block and end before the file.
 
     Without a delimiter they are lines.
     """
     marks, block, waiting = (ord(delimiter or "\0"), ord(quote or "\0")), None, 0
-    while waiting <= inputs.BLOCK_BYTES:
-        block = _native.TextBlock(inputs.BLOCK_BYTES, block)
+    size = many * inputs.BLOCK_BYTES
+    while waiting <= size:
+        block = _native.TextBlock(size, block)
         count = source.read_into(block.room())
-        waiting = block.cut(count, count < inputs.BLOCK_BYTES, *marks)
+        waiting = block.cut(count, count < size, *marks)
         if len(block):
             yield block
-        if count < inputs.BLOCK_BYTES:
+        if count < size:
             if not waiting:
                 return
             break

@@ -1,4 +1,5 @@
-// One column of a block of text, from its rows to a column that kernels count, where every row holds an item.
+// One column of a block of text, from its rows to a column that kernels count, where every row holds an item; or
+// several, and the rows for which a condition holds.
 //
 // Where one does not (a null, a bad row, an item that is too long, text that is not UTF-8), nothing is found here, and
 // the readers of rows say which row that is. Items that lie in the text one after the other, with as many bytes between
@@ -20,6 +21,7 @@
 #endif
 
 #include "discreet/column.hpp"
+#include "discreet/readers/cell_condition.hpp"
 #include "discreet/readers/page_memory.hpp"
 #include "discreet/readers/records.hpp"
 #include "discreet/readers/text_rows.hpp"
@@ -27,7 +29,9 @@
 namespace discreet {
 
 // Sizes are rounded, so that the next block can use the memory again.
-inline std::shared_ptr<char> block_memory(PageMemory& home, size_t n) { return home.take((n + 0xffff) & ~size_t{0xffff}); }
+inline std::shared_ptr<char> block_memory(PageMemory& home, size_t n) {
+  return home.take((n + 0xffff) & ~size_t{0xffff});
+}
 
 // Whole records, what holds them, and the memory that their columns are made in.
 struct TextMemory {
@@ -65,7 +69,8 @@ inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* ou
     const auto bits = [&](__m128i mark) {
       uint64_t found = 0;
       for (int i = 0; i < 4; ++i)
-        found |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(there[i], mark)))) << (16 * i);
+        found |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(there[i], mark))))
+                 << (16 * i);
       return found;
     };
     out[word] = {bits(newline), bits(carriage), bits(delimiter), bits(quote)};
@@ -92,7 +97,7 @@ inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* ou
   const __m256i newline = _mm256_set1_epi8('\n'), carriage = _mm256_set1_epi8('\r');
   const __m256i delimiter = _mm256_set1_epi8(marks.delimiter), quote = _mm256_set1_epi8(marks.quote);
   __m256i any = _mm256_setzero_si256();
-#define DISCREET_BITS(mark)                                                                    \
+#define DISCREET_BITS(mark)                                                                           \
   (static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, mark)))) | \
    static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, mark)))) << 32)
   for (size_t word = 0; word < words; ++word, p += 64) {
@@ -108,9 +113,9 @@ inline bool mark_bits(const char* p, size_t words, CellMarks marks, MarkBits* ou
 
 // The delimiters and newlines of a text that are between cells: a bit for each of its bytes.
 //
-// They are found without going from cell to cell where a text is regular: a quote opens a cell at its start or is one of
-// two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines. (With white space for a
-// quote no text is: a line may be blank before it is quoted.)
+// They are found without going from cell to cell where a text is regular: a quote opens a cell at its start or is one
+// of two in a row, nothing comes after the quote that closes a cell, and carriage returns end lines. (With white space
+// for a quote no text is: a line may be blank before it is quoted.)
 struct CellEnds {
   std::shared_ptr<char> memory;
   size_t last = 0;       // after the last record that ends
@@ -134,7 +139,7 @@ inline CellEnds cell_ends(std::string_view text, CellMarks marks, PageMemory& ho
   MarkBits found[kWords];
   char rest[64] = {};
   uint64_t bad = is_space(marks.quote), returns = 0, doubled = 0;
-  uint64_t inside_before = 0;                                    // all bits of it
+  uint64_t inside_before = 0;                                   // all bits of it
   uint64_t may_open = 1, closed_before = 0, return_before = 0;  // the bit before the first
   for (size_t at = 0; at < text.size(); at += 64) {
     const size_t word = at / 64, left = text.size() - at;
@@ -216,7 +221,8 @@ class Found {
   // The same of a cell in which two quotes in a row stand for one.
   void add_doubled(std::string_view cell, char quote) {
     if (!copied_) copy_all();
-    for (size_t pair; (pair = cell.find(quote)) != cell.npos; cell.remove_prefix(pair + 2)) copy(cell.substr(0, pair + 1));
+    for (size_t pair; (pair = cell.find(quote)) != cell.npos; cell.remove_prefix(pair + 2))
+      copy(cell.substr(0, pair + 1));
     append(cell);
     longest_ = std::max(longest_, places_[count_] - places_[count_ - 1]);
   }
@@ -303,20 +309,25 @@ inline std::optional<Column> of_rows(TextRows&& rows) {
   return column;
 }
 
-// The cells of one column of a regular text. `first` is where the records begin in the text whose cells are known.
+// The bytes of a cell, without the quotes around it.
+struct CellText {
+  std::string_view text;
+  bool quoted = false;
+  bool doubled = false;  // two quotes in a row stand for one
+
+  bool is_null() const { return text.empty() && !quoted; }
+};
+
+// The cells of a regular text. `first` is where the records begin in the text whose cells are known. A row has as many
+// cells as are said, or with `more` at least as many.
 class Cells {
  public:
-  Cells(const TextMemory& block, const CellEnds& ends, size_t first, char quote, const std::vector<int>& columns, bool more)
-      : text_(block.text),
-        ends_(ends),
-        first_(first),
-        quote_(quote),
-        wanted_(static_cast<size_t>(std::find(columns.begin(), columns.end(), 0) - columns.begin())),
-        cells_(columns.size()),
-        more_(more) {}
+  Cells(std::string_view text, const CellEnds& ends, size_t first, char quote, size_t cells, bool more)
+      : text_(text), ends_(ends), first_(first), quote_(quote), more_(more), stops_(cells) {}
 
-  // Whether every row has an item.
-  bool read(Found& found) {
+  // Tells `row` of every row, and `blank` of other records, where each ends. Whether none is bad, and both want more.
+  template <class Row, class Blank>
+  bool read(Row&& row, Blank&& blank) {
     const size_t stop = first_ + text_.size();
     const char* const text = text_.data() - first_;
     for (size_t word = first_ / 64; word * 64 < stop; ++word) {
@@ -326,50 +337,101 @@ class Cells {
       for (; bits; bits &= bits - 1) {
         const char* const at = text + word * 64 + std::countr_zero(bits);
         if (*at != '\n') {
-          if (cell_++ == wanted_) item_ = {start_, at};
-          start_ = at + 1;
+          if (cell_ < stops_.size()) stops_[cell_] = at;
+          ++cell_;
           continue;
         }
-        if (!end_record(at, found)) return false;
-        record_ = start_ = at + 1;
+        if (!end_record(at, at + 1, row, blank)) return false;
+        record_ = at + 1;
         cell_ = 0;
       }
     }
-    return record_ == text + stop || end_record(text + stop, found);
+    return record_ == text + stop || end_record(text + stop, text + stop, row, blank);
+  }
+
+  // Of the row that was told last.
+  CellText cell(size_t place) const {
+    const char* from = place ? stops_[place - 1] + 1 : record_;
+    const char* to = stops_[place];
+    if (from == to || !quote_ || *from != quote_) return {{from, static_cast<size_t>(to - from)}};
+    ++from, --to;
+    const std::string_view inside(from, static_cast<size_t>(to - from));
+    return {inside, true, ends_.doubled && inside.find(quote_) != inside.npos};
   }
 
  private:
-  bool end_record(const char* end, Found& found) {
-    if (record_ == end) return true;  // an empty line is blank
-    if (is_space(*record_) && after_blank(record_, end) == end) return true;
+  template <class Row, class Blank>
+  bool end_record(const char* end, const char* next, Row&& row, Blank&& blank) {
+    // An empty line is blank, too.
+    if (record_ == end || (is_space(*record_) && after_blank(record_, end) == end)) return blank(next);
+    const char* const start = cell_ ? stops_[std::min(cell_, stops_.size()) - 1] + 1 : record_;
     if (ends_.returns)
-      while (end > start_ && end[-1] == '\r') --end;
-    if (cell_ == wanted_) item_ = {start_, end};
-    if (more_ ? cell_ + 1 < cells_ : cell_ + 1 != cells_) return false;
-    auto [from, to] = item_;
-    if (from == to) return false;
-    if (quote_ && *from == quote_) {
-      ++from, --to;
-      const std::string_view cell(from, static_cast<size_t>(to - from));
-      if (ends_.doubled && cell.find(quote_) != cell.npos) {
-        found.add_doubled(cell, quote_);
-        return true;
-      }
-    }
-    found.add(from, to);
-    return true;
+      while (end > start && end[-1] == '\r') --end;
+    if (more_ ? cell_ + 1 < stops_.size() : cell_ + 1 != stops_.size()) return false;
+    if (cell_ < stops_.size()) stops_[cell_] = end;
+    return row(next);
   }
 
   std::string_view text_;
   const CellEnds& ends_;
   size_t first_;
   char quote_;
-  size_t wanted_, cells_;
   bool more_;
   const char* record_ = text_.data();
-  const char* start_ = text_.data();
   size_t cell_ = 0;
-  std::pair<const char*, const char*> item_;
+  std::vector<const char*> stops_;  // where the cells of a record end
+};
+
+// Reads cells as text, also those in which two quotes stand for one.
+inline std::string_view plain_text(const CellText& cell, char quote, std::string& home) {
+  if (!cell.doubled) return cell.text;
+  home.clear();
+  for (std::string_view rest = cell.text; !rest.empty();) {
+    const size_t pair = rest.find(quote);
+    home += rest.substr(0, pair == rest.npos ? pair : pair + 1);
+    rest.remove_prefix(pair == rest.npos ? rest.size() : pair + 2);
+  }
+  return home;
+}
+
+// What a condition says of the rows of a text, if all that is looked at is text. `columns[i]` is the place of cell i.
+class CellsAsked {
+ public:
+  CellsAsked(const Cells& cells, const CellEnds& ends, char quote, const std::vector<int>& columns,
+             const CellCondition* condition, size_t bytes)
+      : cells_(cells), quote_(quote), condition_(condition), check_text_(ends.high) {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i] < 0) continue;
+      cell_at_.resize(std::max(cell_at_.size(), static_cast<size_t>(columns[i]) + 1));
+      cell_at_[static_cast<size_t>(columns[i])] = i;
+    }
+    if (condition && condition->places() > cell_at_.size())
+      throw ParameterError("a condition looks at a cell that is not read");
+    check_length_ = condition && bytes > CellCondition::kLongest;
+  }
+  CellText at(size_t place) const { return cells_.cell(cell_at_[place]); }
+
+  Said row() {
+    for (size_t place = 0; place < cell_at_.size() && (check_text_ || check_length_); ++place) {
+      const std::string_view text = at(place).text;
+      if (check_text_ && !is_utf8(text)) return Said::unsure;
+      if (check_length_ && text.size() > CellCondition::kLongest) return Said::unsure;
+    }
+    if (!condition_) return Said::yes;
+    return condition_->of([&](size_t place) -> std::optional<std::string_view> {
+      const CellText cell = at(place);
+      if (cell.is_null()) return std::nullopt;
+      return plain_text(cell, quote_, home_);
+    });
+  }
+
+ private:
+  const Cells& cells_;
+  char quote_;
+  const CellCondition* condition_;
+  bool check_text_, check_length_ = false;
+  std::vector<size_t> cell_at_;  // by place
+  std::string home_;
 };
 
 }  // namespace text_items
@@ -391,17 +453,41 @@ inline std::optional<TextItems> line_items(const TextMemory& block) {
   return out;
 }
 
-// The cells of one column: `columns` and `more` as for a DelimitedReader, with one that is wanted. `ends` are those of a
-// text in which the records begin at `first`.
+// The cells of one column: `columns` and `more` as for a DelimitedReader, whose place is 0. `ends` are those of a text
+// in which the records begin at `first`. With a condition they are those of the rows for which it holds, and it has to
+// know that of all rows.
 inline std::optional<TextItems> delimited_items(const TextMemory& block, const CellEnds& ends, size_t first,
-                                                CellMarks marks, const std::vector<int>& columns, bool more) {
+                                                CellMarks marks, const std::vector<int>& columns, bool more,
+                                                const CellCondition* condition = nullptr) {
   using namespace text_items;
   TextItems out{{}, newlines(block.text)};
   std::optional<Column> column;
   if (ends.regular) {
     Found found(block, out.lines + 1);
-    if (Cells(block, ends, first, marks.quote, columns, more).read(found)) column = found.column(ends.high);
-  } else {
+    Cells cells(block.text, ends, first, marks.quote, columns.size(), more);
+    const auto wanted = static_cast<size_t>(std::find(columns.begin(), columns.end(), 0) - columns.begin());
+    const auto take = [&](const char*) {
+      const CellText item = cells.cell(wanted);
+      if (item.is_null()) return false;
+      if (item.doubled) {
+        found.add_doubled(item.text, marks.quote);
+      } else {
+        found.add(item.text.data(), item.text.data() + item.text.size());
+      }
+      return true;
+    };
+    const auto pass = [](const char*) { return true; };
+    if (!condition) {
+      if (cells.read(take, pass)) column = found.column(ends.high);
+    } else {
+      CellsAsked asked(cells, ends, marks.quote, columns, condition, block.text.size());
+      const auto ask = [&](const char* end) {
+        const Said said = asked.row();
+        return said == Said::no || (said == Said::yes && take(end));
+      };
+      if (cells.read(ask, pass)) column = found.column(false);
+    }
+  } else if (!condition) {
     TextRows rows;
     rows.columns.resize(1);
     DelimitedReader(marks, columns, more).read(block.text, rows);
@@ -409,6 +495,48 @@ inline std::optional<TextItems> delimited_items(const TextMemory& block, const C
   }
   if (!column) return std::nullopt;
   out.column = std::move(*column);
+  return out;
+}
+
+// The rows of a text, as a DelimitedReader finds them, where none is bad, all that is looked at is text, and the
+// condition knows of each row whether it holds. Other rows are blank. The columns are those of the first `wanted`
+// places.
+inline std::optional<TextRows> rows_of_cells(std::string_view text, const CellEnds& ends, size_t first, CellMarks marks,
+                                             const std::vector<int>& columns, bool more, size_t wanted,
+                                             const CellCondition* condition) {
+  using namespace text_items;
+  if (!ends.regular) return std::nullopt;
+  TextRows out;
+  out.columns.resize(wanted);
+  out.expect(text, columns.size());
+  Cells cells(text, ends, first, marks.quote, columns.size(), more);
+  CellsAsked asked(cells, ends, marks.quote, columns, condition, text.size());
+  const char* const stop = text.data() + text.size();
+  std::string home;
+  const auto row = [&](const char* end) {
+    const Said said = asked.row();
+    if (said == Said::unsure) return false;
+    if (said == Said::yes) {
+      for (size_t place = 0; place < wanted; ++place) {
+        const CellText cell = asked.at(place);
+        const std::string_view value = plain_text(cell, marks.quote, home);
+        if (cell.doubled) {
+          out.columns[place].data.append(value);
+        } else {
+          out.columns[place].data.append(value, stop);
+        }
+        out.columns[place].end_value(cell.is_null() ? ValueKind::null : ValueKind::text);
+      }
+    }
+    const RecordKind kind = said == Said::bad ? RecordKind::not_computed : RecordKind::blank;
+    out.end_record(said == Said::yes ? RecordKind::row : kind, end - text.data());
+    return true;
+  };
+  const auto blank = [&](const char* end) {
+    out.end_record(RecordKind::blank, end - text.data());
+    return true;
+  };
+  if (!cells.read(row, blank)) return std::nullopt;
   return out;
 }
 

@@ -15,7 +15,7 @@
 namespace discreet {
 
 // What a record is depends on its bytes alone.
-enum class RecordKind : uint8_t { row = 0, blank = 1, other_cells = 2, unreadable = 3 };
+enum class RecordKind : uint8_t { row = 0, blank = 1, other_cells = 2, unreadable = 3, not_computed = 9 };
 
 // Whole numbers are told apart by the 64 bits that they fit into; a `number` fits into none, and `other` is no item.
 enum class ValueKind : uint8_t { null = 0, text = 1, integer = 2, large = 3, number = 4, other = 5 };
