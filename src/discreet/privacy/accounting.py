@@ -42,6 +42,7 @@ from typing import Any, Literal
 from discreet.errors import ParameterError
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
+from discreet.privacy.plain_form import PlainForm
 from discreet.privacy.rounding import rounded_up
 
 # Sums are exact. The limit may be passed by this factor, so that charges made as shares of a budget (0.1 and 0.9 of
@@ -87,7 +88,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(PlainForm):
     """Charges added up: exact sums, and the epsilons as a set with numbers, rounded up where there are too many.
 
     ``epsilons`` has pairs (epsilon, how many), in order. ``epsilon``, ``delta`` and ``rho`` are the sums over the

@@ -19,14 +19,14 @@ is that of randomised response, less than epsilon tanh(epsilon/2) <= epsilon^2/2
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.accounting import Charge, Tally, is_within
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import best_order, rho_at_order
+from discreet.privacy.plain_form import PlainForm
 from discreet.privacy.rounding import SAFETY, largest_float, rounded_down
 
 DELTA_SHARE = 0.25
@@ -34,7 +34,7 @@ DELTA_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class ZcdpFilter:
+class ZcdpFilter(PlainForm):
     """The totals of an account, as they were computed when it was granted.
 
     Attributes:
@@ -89,15 +89,6 @@ class ZcdpFilter:
     def covers(self, other: ZcdpFilter) -> bool:
         """Whether everything that the other one lets through is let through here."""
         return self.order == other.order and self.rho >= other.rho and self.delta >= other.delta
-
-    def to_dict(self) -> dict[str, float]:
-        """As ledgers write it down."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> ZcdpFilter:
-        """The inverse of `to_dict`."""
-        return cls(**values)
 
 
 def response_rho(epsilon: float, order: float) -> float:

@@ -6,21 +6,22 @@ Everything here is public: it is computed from parameters and from what was publ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.checks import probability
+from discreet.privacy.plain_form import PlainForm
 
 if TYPE_CHECKING:
     from discreet.noise import RandomSource
 
 MOST_ITEMS = 2**63
 """As many items as a summary can hold: bounds grow with the logarithm."""
-_ADDED = ("of_published", "scaling", "stretches")
+_Distance = Annotated[float, math.inf]
 
 
 def chance_of_each(beta: float, draws: int) -> float:
@@ -30,17 +31,8 @@ def chance_of_each(beta: float, draws: int) -> float:
     return -math.expm1(math.log1p(-beta) / draws)
 
 
-def _plain(value: Any) -> Any:
-    """A part of an error model as JSON has it; an infinite number is null."""
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
 @dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(PlainForm):
     """`draws` independent integer noises of one law: "laplace" (scale) or "gaussian" (sigma), times `step`.
 
     `step` is the size of a published count's unit in units of the noise: 1, or 1/(k+1) for the reduced sketch. With
@@ -52,6 +44,7 @@ class Noise:
     draws: int = 1
     step: Fraction = Fraction(1)
     terms: int = 1
+    added = frozenset({"terms"})
 
     def __post_init__(self) -> None:
         if self.law not in ("laplace", "gaussian"):
@@ -106,20 +99,9 @@ class Noise:
         """One draw, of step 1."""
         return source.discrete_laplace(self.scale) if self.law == "laplace" else source.discrete_gaussian(self.scale)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description; the scale and step are written as exact fractions."""
-        told = {"law": self.law, "scale": str(self.scale), "draws": self.draws, "step": str(self.step)}
-        return told if self.terms == 1 else {**told, "terms": self.terms}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Noise:
-        """The inverse of `to_dict`."""
-        scale, step = Fraction(values["scale"]), Fraction(values["step"])
-        return cls(values["law"], scale, int(values["draws"]), step, int(values.get("terms", 1)))
-
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(PlainForm):
     """What scaling people down to a length C may have left out of counts, as far as private sums tell.
 
     For every j, of what is counted the true number f of an item is at most ratios[j] * (what is left of it) + lost[j].
@@ -162,26 +144,8 @@ class Scaling:
             upper = np.minimum(upper, ratio * kept + most * (steps if self.in_steps else 1.0))
         return np.ceil(upper)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Scaling:
-        """The inverse of `to_dict`."""
-        return cls(
-            ratios=tuple(map(float, values["ratios"])),
-            lost=tuple(map(float, values["lost"])),
-            noise=None if values["noise"] is None else Noise.from_dict(values["noise"]),
-            people=float(values["people"]),
-            sizes=Noise.from_dict(values["sizes"]),
-            in_steps=bool(values["in_steps"]),
-            covered=None if values["covered"] is None else float(values["covered"]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A stretch of ticks that was released: its noisy offset a0, its cut 1 + t, and the noise on its counters.
 
     All of it is public. The noise has as many draws as items were released; it is None where that of the model counts
@@ -207,7 +171,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class Stretches(PlainForm):
     """For heavy hitters over time: which stretches of ticks released an item, and what it may have in the others.
 
     Attributes:
@@ -222,31 +186,14 @@ class Stretches:
     places: tuple[tuple[int, tuple[int, ...]], ...] = ()
     counters: int = 0
 
+    def __post_init__(self) -> None:
+        if not all(0 <= at < len(self.released) for _, without in self.places for at in without):
+            raise ParameterError("a place lacks stretches that are not there")
+
     def lacks(self, beta: float) -> list[float]:
         """What the items of every place may lack, all of them except with probability beta."""
         each = [stretch.lacks(beta / len(self.released)) for stretch in self.released]
         return [sum(each[at] for at in without) for _, without in self.places]
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        noises = [None if one.noise is None else one.noise.to_dict() for one in self.released]
-        return {
-            "released": [[one.offset, one.cut, noise] for one, noise in zip(self.released, noises, strict=True)],
-            "places": [[offset, list(without)] for offset, without in self.places],
-            "counters": self.counters,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Stretches:
-        """The inverse of `to_dict`."""
-        released = tuple(
-            Stretch(int(offset), int(cut), None if noise is None else Noise.from_dict(noise))
-            for offset, cut, noise in values["released"]
-        )
-        places = tuple((int(offset), tuple(map(int, without))) for offset, without in values["places"])
-        if not all(0 <= at < len(released) for _, without in places for at in without):
-            raise ParameterError("a place lacks stretches that are not there")
-        return cls(released, places, int(values["counters"]))
 
 
 @lru_cache(maxsize=1024)  # ticks after another ask for the same
@@ -262,7 +209,7 @@ def _sum_bound(scales: tuple[Fraction, ...], draws: int, beta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorModel:
+class ErrorModel(PlainForm):
     """What separates a published count from the true frequency f.
 
     count = (what the summary holds) + noise, with one draw of `noise` for every counter and, where a mechanism adds
@@ -293,13 +240,14 @@ class ErrorModel:
     noise: Noise
     shared: Noise | None = None
     offset_noise: Noise | None = None
-    summary_below: float = 0.0
-    summary_above: float = 0.0
+    summary_below: _Distance = 0.0
+    summary_above: _Distance = 0.0
     lowest: int = 1
     collisions: Collisions | None = None
     of_published: bool = False
     scaling: Scaling | None = None
     stretches: Stretches | None = None
+    added = frozenset({"of_published", "scaling", "stretches"})
 
     @property
     def of_all(self) -> ErrorModel:
@@ -389,24 +337,3 @@ class ErrorModel:
         }
         both = zip(self.stretches.places, self.stretches.lacks((1.0 - confidence) / 3.0), strict=True)
         return [(ends[offset][0], ends[offset][1] + more) for (offset, _), more in both]
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description; what was added later is there where it says something."""
-        told = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
-        return {name: value for name, value in told.items() if value or name not in _ADDED}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> ErrorModel:
-        """The inverse of `to_dict`."""
-        return cls(
-            noise=Noise.from_dict(values["noise"]),
-            shared=None if values["shared"] is None else Noise.from_dict(values["shared"]),
-            offset_noise=None if values["offset_noise"] is None else Noise.from_dict(values["offset_noise"]),
-            summary_below=math.inf if values["summary_below"] is None else float(values["summary_below"]),
-            summary_above=math.inf if values["summary_above"] is None else float(values["summary_above"]),
-            lowest=int(values["lowest"]),
-            collisions=None if values["collisions"] is None else Collisions.from_dict(values["collisions"]),
-            of_published=bool(values.get("of_published", False)),
-            scaling=None if values.get("scaling") is None else Scaling.from_dict(values["scaling"]),
-            stretches=None if values.get("stretches") is None else Stretches.from_dict(values["stretches"]),
-        )

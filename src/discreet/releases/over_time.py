@@ -19,6 +19,7 @@ from discreet.errors import NotPublishedError, ParameterError
 from discreet.events.values import plain_items
 from discreet.privacy.calibration.tick_noise import Change, TickNoise, difference_reach
 from discreet.privacy.checks import probability
+from discreet.privacy.plain_form import PlainForm
 from discreet.releases.error_model import chance_of_each
 from discreet.releases.release import Release, numbers
 
@@ -40,7 +41,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OverTime:
+class OverTime(PlainForm):
     """Where in a stream a release is, and of what its noise is made. All of it is public.
 
     Attributes:
@@ -55,19 +56,6 @@ class OverTime:
     run: str
     terms: tuple[Term, ...] | None = None
     rises: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        terms = None if self.terms is None else [[name, noise.to_dict(), tick] for name, noise, tick in self.terms]
-        return {"tick": self.tick, "run": self.run, "terms": terms, "rises": self.rises}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> OverTime:
-        """The inverse of `to_dict`."""
-        terms = values["terms"]
-        if terms is not None:
-            terms = tuple(Term(str(name), TickNoise.from_dict(noise), int(tick)) for name, noise, tick in terms)
-        return cls(int(values["tick"]), str(values["run"]), terms, bool(values["rises"]))
 
     def alone(self) -> list[Change]:
         """Its noise, from before the first tick to now."""

@@ -11,7 +11,6 @@ and the times of the file tell only whether one came in the last seconds (docs/p
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -124,7 +123,7 @@ class PanStream(LiveStream):
             "digest": self.definition.digest,
             "run": self.run,
             "release": self._release,
-            "steps": dataclasses.asdict(self._steps),
+            "steps": self._steps.to_dict(),
         }
         text = json.dumps(header).encode()
         self._file.replace(
@@ -137,7 +136,7 @@ class PanStream(LiveStream):
             (length,) = struct.unpack_from("<I", payload)
             header = json.loads(payload[4 : 4 + length])
             self._token, self.run, self._release = header["token"], header["run"], header["release"]
-            self._digest, self._steps = header["digest"], Steps(**header["steps"])
+            self._digest, self._steps = header["digest"], Steps.from_dict(header["steps"])
         except (struct.error, ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(
                 f"the state of a pan-private stream cannot be read ({type(error).__name__})"

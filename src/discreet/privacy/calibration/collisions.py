@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.tails import smallest
+from discreet.privacy.plain_form import PlainForm
 from discreet.privacy.rounding import SAFETY
 
 
@@ -49,7 +49,7 @@ _RULES: dict[str, Callable[[int, float], float]] = {"smallest": all_rows_fail, "
 
 
 @dataclass(frozen=True, slots=True)
-class Collisions:
+class Collisions(PlainForm):
     """How far the estimates of `items` items may lie from their frequencies in a stream of at most `length` events.
 
     `rule` is "smallest" (CountMin) or "median" (CountSketch). `slack` is the chance that the stream is longer than
@@ -86,12 +86,3 @@ class Collisions:
         if failure < self.slack:
             return math.inf
         return smallest(lambda bound: self.failure(bound) <= failure)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Collisions:
-        """The inverse of `to_dict`."""
-        return cls(**values)

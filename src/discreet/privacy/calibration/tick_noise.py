@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import gaussian_reach, ndtri, sum_of_several
 from discreet.privacy.checks import probability as checked_probability
+from discreet.privacy.plain_form import PlainForm
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ _KINDS = ("powers", "square-root", *_NODES)
 
 
 @dataclass(frozen=True, slots=True)
-class TickNoise:
+class TickNoise(PlainForm):
     """What the noises of all ticks of one counter are made of. All of it is public.
 
     Attributes:
@@ -93,18 +93,6 @@ class TickNoise:
         """sigma^2 <B_s, B_t>, in steps of the lattice."""
         rows = self.difference(0, s) + self.difference(0, t) - self.difference(s, t)
         return 0.5 * rows * self.sigma**2
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TickNoise:
-        """The inverse of `to_dict`."""
-        weights, gaps = (tuple(map(float, values[name])) for name in ("weights", "gaps"))
-        horizon, lattice, base = (int(values[name]) for name in ("horizon", "lattice", "base"))
-        sigma, kappa = float(values["sigma"]), float(values["kappa"])
-        return cls(str(values["kind"]), horizon, sigma, lattice, kappa, weights, gaps, base)
 
 
 Change = tuple[TickNoise, int, int]

@@ -12,7 +12,7 @@ the same charges are kept as one piece: a job that spends the same every night h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -365,7 +365,7 @@ class Balance:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form; sums as exact fractions."""
-        pieces = [(piece.first, piece.after, _tally_to_dict(tally)) for piece, tally in self.pieces]
+        pieces = [(piece.first, piece.after, tally.to_dict()) for piece, tally in self.pieces]
         plain = not pieces or [piece for piece, _ in self.pieces] == [ALWAYS]
         return {
             "granted": None if self.limit is None else self.limit.budget.to_dict(),
@@ -373,14 +373,14 @@ class Balance:
             "unit": self.unit,
             "charges": self.charges,
             "last": None if self.last is None else self.last.to_dict(),
-            **({"tally": pieces[0][2] if pieces else _tally_to_dict(Tally())} if plain else {"pieces": pieces}),
+            **({"tally": pieces[0][2] if pieces else Tally().to_dict()} if plain else {"pieces": pieces}),
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Balance:
         """What `to_dict` described."""
         pieces = values.get("pieces") or [(ALWAYS.first, ALWAYS.after, values["tally"])]
-        tallies = [(Period(first, after), _tally_from_dict(tally)) for first, after, tally in pieces]
+        tallies = [(Period(first, after), Tally.from_dict(tally)) for first, after, tally in pieces]
         limit = None if values["granted"] is None else Limit.from_dict(values["granted"], values)
         last = None if values["last"] is None else Budget.from_dict(values["last"])
         known = tuple(each for each in tallies if each[1] != Tally())
@@ -403,15 +403,3 @@ def _plus(pieces: tuple[tuple[Period, Tally], ...], charge: Charge, period: Peri
         elif about != Tally():
             made.append((Period(first, next_edge), about))
     return tuple(made)
-
-
-def _tally_to_dict(tally: Tally) -> dict[str, Any]:
-    sums = {each.name: getattr(tally, each.name) for each in fields(Tally)}
-    sums["epsilons"] = [list(pair) for pair in tally.epsilons]
-    return {name: str(value) if isinstance(value, Fraction) else value for name, value in sums.items()}
-
-
-def _tally_from_dict(values: dict[str, Any]) -> Tally:
-    sums: dict[str, Any] = {name: Fraction(each) if isinstance(each, str) else each for name, each in values.items()}
-    sums["epsilons"] = tuple((epsilon, times) for epsilon, times in sums["epsilons"])
-    return Tally(**sums)
