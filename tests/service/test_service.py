@@ -555,7 +555,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.present.aggregator.protocol
+    protocol = stream.present.mechanism.protocol
     running.client.post("/v1/streams/lunch/messages", content=protocol.party(1).encode(["yes"]))
     held = []
 
@@ -563,7 +563,7 @@ def test_numbers_of_reports_are_sorted_out_while_none_can_come(
         held.append(stream.lock._is_owned())
         return True
 
-    monkeypatch.setattr(stream.present.aggregator, "has", has)
+    monkeypatch.setattr(stream.present.mechanism, "has", has)
     running.pass_ticks()
     assert held == [True]
 
@@ -640,13 +640,13 @@ def test_of_a_batch_that_was_heard_in_part_the_rest_counts(running: Running) -> 
     running.pass_ticks()
     assert running.latest("lunch")["reports"] == 20
     stream: Any = running.service.streams["lunch"]
-    assert stream.present.aggregator.numbers == [(90, 20)]
+    assert stream.present.mechanism.numbers == [(90, 20)]
 
 
 def test_batches_that_come_at_once_keep_to_the_limit_of_a_survey(tmp_path: Path) -> None:
     running = Running(tmp_path, {"lunch": STREAMS["lunch"]}, limits={"survey_reports": 20}).start()
     stream: Any = running.service.streams["lunch"]
-    protocol = stream.present.aggregator.protocol
+    protocol = stream.present.mechanism.protocol
     group = [Arrival(10, protocol.party(100 * n).encode(["yes"] * 10), 10) for n in range(8)]
     for _ in group:
         stream.admit_reports(10)  # all of them are admitted before the first is on disk

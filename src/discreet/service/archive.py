@@ -32,6 +32,8 @@ _HEAD = ("stream", "tick", "begins", "ends", "missed")
 _LISTED = ("item", "count", "lower", "upper")
 _NUMBER = ("value", "lower", "upper")
 
+Form = Callable[[list[bytes], bool], bytes]
+
 
 class Archive:
     """Reads the store for the server."""
@@ -45,21 +47,22 @@ class Archive:
         """Do it in a thread."""
         return await anyio.to_thread.run_sync(run, *values, limiter=self._limiter)
 
-    async def written(self, name: str, which: Which, form: Json | Csv | Arrow) -> AsyncIterator[bytes]:
+    async def written(self, name: str, which: Which, form: Form) -> AsyncIterator[bytes]:
         """These releases in a format, piece by piece: the next is read when the one before was sent."""
         last = which.last
 
-        def piece(at: int) -> tuple[int, bytes, bool]:
+        def piece(at: int) -> tuple[int, bytes]:
             rest = replace(which, first=at)
             found = self._store.some_releases(name, rest, _BLOCK_BYTES) if at <= last else []
-            text = form.some([release for _, release in found])
             at = found[-1][0] + 1 if found else last + 1
-            return (at, text, False) if at <= last else (at, text + form.end(), True)
+            return at, form([release for _, release in found], at > last)
 
-        at, done = which.first, False
-        while not done:
-            at, text, done = await self.aside(piece, at)
+        at = which.first
+        while True:
+            at, text = await self.aside(piece, at)
             yield text
+            if at > last:
+                return
 
     async def events(self, name: str, first: int, last: int) -> list[tuple[int, bytes]]:
         """Some releases from the first on, as server-sent events."""
@@ -135,77 +138,58 @@ class Live:
             self._clients -= 1
 
 
-# ---- forms, written piece by piece: `some` releases at a time, and what comes after the last at the `end` ----------
+# ---- forms: what is written of the next releases; the last ones come with what follows them -------------------------
 
 
-class Json:
+def json_form(name: str, following: int | None) -> Form:
     """Releases are JSON already."""
+    before = f'{{"stream":{json.dumps(name)},"releases":['.encode()
+    end = b"]}" if following is None else f'],"next":{following}}}'.encode()
+    is_first = True
 
-    def __init__(self, name: str, following: int | None) -> None:
-        more = "" if following is None else f',"next":{following}'
-        self._before = f'{{"stream":{json.dumps(name)},"releases":['.encode()
-        self._end = f"]{more}}}".encode()
-        self._begun = False
+    def written(releases: list[bytes], last: bool) -> bytes:
+        nonlocal is_first
+        text = (before if is_first else b"," if releases else b"") + b",".join(releases)
+        is_first = False
+        return text + end if last else text
 
-    def some(self, releases: list[bytes]) -> bytes:
-        """The next releases."""
-        if not releases:
-            return b"" if self._begun else self._before
-        before = b"," if self._begun else self._before
-        self._begun = True
-        return before + b",".join(releases)
-
-    def end(self) -> bytes:
-        """With what follows."""
-        return self._end
+    return written
 
 
-class Csv:
+def csv_form(stream: LiveStream) -> Form:
     """One row an item and tick, or a tick."""
+    names = _names_of(stream)
+    header = [names]
 
-    def __init__(self, stream: LiveStream) -> None:
-        self._names = _names_of(stream)
-        self._begun = False
-
-    def some(self, releases: list[bytes]) -> bytes:
-        """Their rows."""
+    def written(releases: list[bytes], last: bool) -> bytes:
         out = io.StringIO(newline="")
-        writer = csv_writer(out)
-        if not self._begun:
-            writer.writerow(self._names)
-            self._begun = True
-        writer.writerows([_plain(cell) for cell in row] for row in _rows(self._names, releases))
+        csv_writer(out).writerows([*header, *([_plain(cell) for cell in row] for row in _rows(names, releases))])
+        header.clear()
         return out.getvalue().encode()
 
-    def end(self) -> bytes:
-        """Nothing."""
-        return b""
+    return written
 
 
-class Arrow:
+def arrow_form(stream: LiveStream) -> Form:
     """The same rows as an Arrow stream, with a batch for every piece."""
+    names = _names_of(stream)
+    texts = dict.fromkeys(("stream", "begins", "ends", "period", "item"), pa.string())
+    kinds = {**texts, "missed": pa.bool_(), "final": pa.bool_()}
+    schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in names])
+    sink = _Pieces()
+    writer = pa.ipc.new_stream(pa.PythonFile(sink, "w"), schema)
 
-    def __init__(self, stream: LiveStream) -> None:
-        self._names = _names_of(stream)
-        texts = dict.fromkeys(("stream", "begins", "ends", "period", "item"), pa.string())
-        kinds = {**texts, "missed": pa.bool_(), "final": pa.bool_()}
-        self._schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in self._names])
-        self._sink = _Pieces()
-        self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, "w"), self._schema)
-
-    def some(self, releases: list[bytes]) -> bytes:
-        """Their rows."""
-        rows = list(_rows(self._names, releases))
+    def written(releases: list[bytes], last: bool) -> bytes:
+        rows = list(_rows(names, releases))
         if rows:
-            columns = zip(zip(*rows, strict=True), self._schema, strict=True)
+            columns = zip(zip(*rows, strict=True), schema, strict=True)
             arrays = [pa.array(column, field.type) for column, field in columns]
-            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        return self._sink.taken()
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        if last:
+            writer.close()
+        return sink.taken()
 
-    def end(self) -> bytes:
-        """The mark of the end."""
-        self._writer.close()
-        return self._sink.taken()
+    return written
 
 
 class _Pieces(io.RawIOBase):

@@ -7,18 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet._version import __version__
+from discreet.service import shapes
 from discreet.service.definitions import FORMER
 from discreet.service.runtime import Service
-from discreet.service.shapes import (
-    AccountAmountModel,
-    AccountModel,
-    AmountsModel,
-    BudgetModel,
-    FollowingModel,
-    ReleaseModel,
-    StatusModel,
-    StreamModel,
-)
 from discreet.service.streams import LiveStream
 from discreet.service.survey_stream import SurveyStream
 from discreet.watch.timetable import moment
@@ -28,15 +19,15 @@ _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _AS_DEFINED = ("kind", "max_items", "per", "zone", "k", "trust", "public", "open", "digest")
 
 
-def described(stream: LiveStream, whole: bool = False) -> StreamModel:
+def described(stream: LiveStream, whole: bool = False) -> shapes.StreamModel:
     """A stream as `/v1/streams` shows it; `whole` with its definition."""
     definition, run = stream.definition, stream.run
     span = stream.span
     epsilon, delta = definition.spent_by(run)
-    spent = AmountsModel(epsilon=epsilon, delta=delta)
+    spent = shapes.AmountsModel(epsilon=epsilon, delta=delta)
     following = None
     if definition.per is None and run < stream.runs:
-        following = FollowingModel(begins=moment(span.ends), **definition.grant_of(run + 1).model_dump())
+        following = shapes.FollowingModel(begins=moment(span.ends), **definition.grant_of(run + 1).model_dump())
     more: dict[str, Any] = {}
     if isinstance(stream, SurveyStream):
         of_round = stream.protocol.to_dict()
@@ -44,7 +35,7 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
     if whole:
         form = definition.public_form()
         more["definition"] = {**form, **{old: form[new] for old, new in FORMER["key"].items() if new in form}}
-    return StreamModel(
+    return shapes.StreamModel(
         name=stream.name,
         title=definition.title or stream.name,
         unit=definition.hides,
@@ -59,20 +50,20 @@ def described(stream: LiveStream, whole: bool = False) -> StreamModel:
         promise=definition.promise(run),
         guarantee=stream.guarantee.to_dict(),
         # All of a run is charged before its first event counts.
-        budget=BudgetModel(granted=spent, spent=spent, account=_account(stream)),
+        budget=shapes.BudgetModel(granted=spent, spent=spent, account=_account(stream)),
         state="ended" if stream.ended else "running" if run == 1 or definition.per else "following",
         following=following,
         run=run,
         ticks_published=stream.tick,
         next_tick=None if stream.ended else moment(stream.starts(stream.open_tick + 1) + (definition.late or 0)),
-        latest=None if stream.latest is None else ReleaseModel(**stream.latest),
+        latest=None if stream.latest is None else shapes.ReleaseModel(**stream.latest),
         warnings=stream.warnings,
         **{name: getattr(definition, name) for name in _AS_DEFINED},
         **more,
     )
 
 
-def _account(stream: LiveStream) -> AccountModel | None:
+def _account(stream: LiveStream) -> shapes.AccountModel | None:
     """What was spent in all; looked up again after some seconds, since others charge the account, too."""
     if stream.definition.account is None:
         return None
@@ -81,15 +72,15 @@ def _account(stream: LiveStream) -> AccountModel | None:
     if known is None or known[0] < now:
         known = stream.around.accounts[account.name] = now + _ASK_AGAIN_SECONDS, account.granted, account.spent()
     granted, spent = (
-        AccountAmountModel(epsilon=amount.epsilon, delta=amount.delta, rho=amount.rho) for amount in known[1:]
+        shapes.AccountAmountModel(epsilon=amount.epsilon, delta=amount.delta, rho=amount.rho) for amount in known[1:]
     )
-    return AccountModel(name=account.name, granted=granted, spent=spent)
+    return shapes.AccountModel(name=account.name, granted=granted, spent=spent)
 
 
 # ---- Prometheus -----------------------------------------------------------------------------------------------------
 
 
-def metrics(service: Service, streams: Sequence[LiveStream], status: StatusModel | None = None) -> str:
+def metrics(service: Service, streams: Sequence[LiveStream], status: shapes.StatusModel | None = None) -> str:
     """Released values and facts that no event decides: nothing that counts requests, rows, bytes or refusals.
 
     With `status`, which is for admins alone, also what an operator has to know: NOT private.
@@ -124,7 +115,7 @@ def metrics(service: Service, streams: Sequence[LiveStream], status: StatusModel
     return "\n".join(lines) + "\n"
 
 
-def _for_operators(status: StatusModel) -> list[str]:
+def _for_operators(status: shapes.StatusModel) -> list[str]:
     """True numbers: NOT private. Of a pan stream, which keeps no true count, what follows from the clock."""
     of = [({"stream": stream.name}, stream) for stream in status.streams]
     refused = [

@@ -26,7 +26,7 @@ def possible(name: str, definition: StreamDefinition) -> list[Any]:
             if definition.trust == "pan":
                 made.append(estimator(definition, run))
             elif definition.kind == "survey":
-                made.append(Survey(definition, name, run).aggregator)
+                made.append(Survey(definition, name, run).mechanism)
             else:
                 made.append(Curated.of(definition, run).mechanism)
         except ParameterError as problem:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -26,7 +27,7 @@ from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import shapes
 from discreet.service.access import Access
-from discreet.service.archive import Archive, Arrow, Csv, Json, Live
+from discreet.service.archive import Archive, Live, arrow_form, csv_form, json_form
 from discreet.service.bodies import ARROW, CSV, JSON, NDJSON, plausible_event, too_many_rows
 from discreet.service.catalogue import described, metrics
 from discreet.service.guard import Guard, problem_response
@@ -185,11 +186,11 @@ def _description(app: FastAPI) -> dict[str, Any]:
 
 
 def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) -> None:
+    post = partial(
+        app.post, status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING, tags=["in"]
+    )  # what all that takes something answers
 
-    @app.post(
-        "/v1/streams/{name}/events", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
-        openapi_extra=_EVENTS_BODY, tags=["in"],
-    )  # fmt: skip
+    @post("/v1/streams/{name}/events", openapi_extra=_EVENTS_BODY)
     async def events(
         name: str,
         request: Request,
@@ -202,10 +203,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
         """Events: NDJSON, a JSON array, CSV with a header, or an Arrow stream. On disk when this answers."""
         return await uploads.events(name, request, bad_rows == "skip")
 
-    @app.post(
-        "/v1/streams/{name}/messages", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
-        openapi_extra=_MESSAGE_BODY, tags=["in"],
-    )  # fmt: skip
+    @post("/v1/streams/{name}/messages", openapi_extra=_MESSAGE_BODY)
     async def messages(name: str, request: Request) -> Response:
         """A report of a survey, as `discreet.js` makes it. Without a token a message has one report."""
         caller = access.caller(request)
@@ -234,10 +232,7 @@ def _add_in(app: FastAPI, service: Service, access: Access, uploads: Uploads) ->
             taken = await uploads.take(stream, Arrival(opened.items, body, opened.items))
         return accepted(shapes.AcceptedModel(accepted=taken, repeated=opened.items - taken))
 
-    @app.post(
-        "/api/event", status_code=202, response_model=shapes.AcceptedModel, responses=_TAKING,
-        openapi_extra=_PLAUSIBLE_BODY, tags=["in"],
-    )  # fmt: skip
+    @post("/api/event", openapi_extra=_PLAUSIBLE_BODY)
     async def tracker(request: Request) -> Response:
         """An event as Plausible's script sends it, for the streams that list its site."""
         caller = access.caller(request)
@@ -324,10 +319,13 @@ def _format(request: Request, asked: str | None) -> str:
 
 
 def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive: Archive) -> None:
+    get = partial(app.get, responses=_ASKING, tags=["out"])
+    other: _Answers = {**_ASKING, 200: {"content": {"text/csv": {}, ARROW: {}}}}
+
     def readable(request: Request, name: str) -> LiveStream:
         return access.stream(access.caller(request), "read", name)
 
-    @app.get("/v1/streams", response_model=shapes.StreamsModel, responses=_ASKING, tags=["out"])
+    @get("/v1/streams", response_model=shapes.StreamsModel)
     async def streams(request: Request) -> Response:
         """The streams that you may read."""
         found = access.readable(access.caller(request))
@@ -338,14 +336,12 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
 
         return _tagged(request, *await archive.aside(made))
 
-    @app.get("/v1/streams/{name}", response_model=shapes.StreamModel, responses=_ASKING, tags=["out"])
+    @get("/v1/streams/{name}", response_model=shapes.StreamModel)
     async def stream(name: str, request: Request) -> Response:
         """A stream: definition, promise, budget, latest release."""
         of = readable(request, name)
         made = await archive.aside(lambda: _with_digest(described(of, whole=True)))
         return _tagged(request, *made)
-
-    other: _Answers = {200: {"content": {"text/csv": {}, ARROW: {}}}}
 
     async def answered(
         request: Request, of: LiveStream, which: Which, kind: str, tag: str, following: int | None = None
@@ -357,12 +353,10 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             headers["Content-Disposition"] = f'attachment; filename="{of.name}.{kind}"'
         if following is not None:
             headers["Link"] = f'<?{urlencode({**request.query_params, "from": following})}>; rel="next"'
-        form = Csv(of) if kind == "csv" else Arrow(of) if kind == "arrow" else Json(of.name, following)
+        form = json_form(of.name, following) if kind == "json" else csv_form(of) if kind == "csv" else arrow_form(of)
         return StreamingResponse(archive.written(of.name, which, form), 200, headers, media)
 
-    @app.get(
-        "/v1/streams/{name}/releases", response_model=shapes.ReleasesModel, responses={**_ASKING, **other}, tags=["out"]
-    )
+    @get("/v1/streams/{name}/releases", response_model=shapes.ReleasesModel, responses=other)
     async def releases(
         name: str,
         request: Request,
@@ -392,12 +386,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
             following = last + 1
         return await answered(request, of, replace(which, last=last), form, tag, following)
 
-    @app.get(
-        "/v1/streams/{name}/releases/latest",
-        response_model=shapes.ReleaseModel,
-        responses={**_ASKING, **other},
-        tags=["out"],
-    )
+    @get("/v1/streams/{name}/releases/latest", response_model=shapes.ReleaseModel, responses=other)
     async def latest(name: str, request: Request, kind: _Format = None) -> Response:
         """What was published last."""
         of = readable(request, name)
@@ -412,7 +401,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         body = await archive.aside(service.store.release, name, tick)
         return _tagged(request, body or b"", tag)
 
-    @app.get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel, responses=_ASKING, tags=["out"])
+    @get("/v1/streams/{name}/increases", response_model=shapes.IncreasesModel)
     async def risen(
         name: str,
         request: Request,
@@ -440,10 +429,11 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
 
         return _tagged(request, await archive.aside(made), tag)
 
-    @app.get(
-        "/v1/streams/{name}/live", response_class=StreamingResponse, tags=["out"],
+    @get(
+        "/v1/streams/{name}/live",
+        response_class=StreamingResponse,
         responses={**_ASKING, 200: {"content": {"text/event-stream": {}}, "description": "Events `release`"}},
-    )  # fmt: skip
+    )
     async def watch(
         name: str,
         request: Request,
@@ -461,7 +451,7 @@ def _add_out(app: FastAPI, service: Service, access: Access, live: Live, archive
         events = live.events(of, after, lambda: access.still_reads(caller, of))
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-    @app.get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS, tags=["out"])
+    @get("/metrics", response_class=PlainTextResponse, responses=_REFUSALS)
     async def prometheus(request: Request) -> Response:
         """Released values and public facts, for Prometheus; for admins also lag, spool and refusals, NOT private."""
         caller = access.caller(request)

@@ -12,8 +12,7 @@ import os
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from logging import ERROR, INFO, WARNING
@@ -54,16 +53,10 @@ def place_of(error: BaseException) -> str:
 
 
 class Lane:
-    """The queue and the writer of one stream. Another stream's disk, ledger or crowd is not in its way."""
+    """What waits for the disk of one stream. Another stream's disk, ledger or crowd is not in its way."""
 
-    def __init__(
-        self,
-        stream: LiveStream,
-        commit: Callable[[LiveStream, list[Arrival]], Exception | None],
-        tell: Callable[[list[tuple[Arrival, Done]], Exception | None], None],
-    ) -> None:
-        self._stream, self._commit, self._tell = stream, commit, tell
-        self._queue: deque[tuple[Arrival, Done]] = deque()
+    def __init__(self) -> None:
+        self._queue: list[tuple[Arrival, Done]] = []
         self._there = threading.Condition()
         self._stops = False
 
@@ -81,17 +74,15 @@ class Lane:
             self._stops = True
             self._there.notify_all()
 
-    def run(self) -> None:
-        """The writer: until it is stopped and nothing is left."""
+    def groups(self) -> Iterator[list[tuple[Arrival, Done]]]:
+        """All that is there, again and again: until it is stopped and nothing is left."""
         while True:
             with self._there:
-                while not self._queue and not self._stops:
-                    self._there.wait()
-                if not self._queue:
-                    return
-                group = list(self._queue)
-                self._queue.clear()
-            self._tell(group, self._commit(self._stream, [arrival for arrival, _ in group]))
+                self._there.wait_for(lambda: self._queue or self._stops)
+                group, self._queue = self._queue, []
+            if not group:
+                return
+            yield group
 
 
 class Service:
@@ -139,7 +130,7 @@ class Service:
         except BaseException:
             self._release()
             raise
-        self._lanes = {name: Lane(stream, self._commit, self._tell_done) for name, stream in self.streams.items()}
+        self._lanes = {name: Lane() for name in self.streams}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -174,8 +165,8 @@ class Service:
 
     def start_writer(self) -> None:
         """Begin to take events, and publish nothing yet."""
-        for name, lane in self._lanes.items():
-            self._start(f"write {name}", lane.run)
+        for name, stream in self.streams.items():
+            self._start(f"write {name}", partial(self._write, stream))
 
     def _start(self, name: str, run: Callable[[], None]) -> None:
         thread = threading.Thread(target=run, name=f"discreet {name}", daemon=True)
@@ -222,19 +213,16 @@ class Service:
                 if stream.lock.acquire(blocking=False):
                     try:
                         stream.seal(now)
-                        self._rest(stream)
+                        self.rest(stream)
                     finally:
                         stream.lock.release()
             self.journal.look(self.streams.values())
 
-    def rest(self, *, last: bool = False) -> None:
-        """What streams do by the clock, whether anything comes or not."""
-        for stream in self.streams.values():
-            self._rest(stream, last)
-
-    def _rest(self, stream: LiveStream, last: bool = False) -> None:
-        if self._has_folder():
-            stream.rest(last)
+    def rest(self, *streams: LiveStream, last: bool = False) -> None:
+        """What these streams, or all, do by the clock, whether anything comes or not."""
+        for stream in streams or self.streams.values():
+            if self._has_folder():
+                stream.rest(last)
 
     def _work(self, stream: LiveStream) -> None:
         while not self._stopping.is_set():
@@ -279,12 +267,13 @@ class Service:
         if error is not None:
             raise error
 
-    def _tell_done(self, group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
-        def tell_all() -> None:
+    def _write(self, stream: LiveStream) -> None:
+        def tell_all(group: list[tuple[Arrival, Done]], error: Exception | None) -> None:
             for arrival, done in group:
                 done(arrival, arrival.error or error)
 
-        self._tell(tell_all)
+        for group in self._lanes[stream.name].groups():
+            self._tell(partial(tell_all, group, self._commit(stream, [arrival for arrival, _ in group])))
 
     def _commit(self, stream: LiveStream, arrivals: list[Arrival]) -> Exception | None:
         if not self._has_folder():

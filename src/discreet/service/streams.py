@@ -75,6 +75,8 @@ class Surroundings:
 class LiveStream(abc.ABC):
     """A stream of the service. NOT private: it has the events that wait, and the mechanism's state."""
 
+    _spool: EventSpool | None = None  # where events wait, if they do
+
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         self.name = name
         self.definition = definition
@@ -96,6 +98,7 @@ class LiveStream(abc.ABC):
         self._warned: dict[int, list[str]] = {}  # by run: it does not change
         self._missed: dict[int, bool] = {}
         self.ticks_missed = 0
+        self._waiting: Counter[int] = Counter()  # rows in the spool, by tick
         self._room = (0, 0.0)  # the tick, and how many bytes may wait in it
         self.lock = threading.RLock()  # events come in, or a tick ends
 
@@ -403,17 +406,17 @@ class LiveStream(abc.ABC):
     @property
     def spool_bytes(self) -> int:
         """NOT PRIVATE: for admins."""
-        return 0
+        return 0 if self._spool is None else self._spool.total_bytes
 
     @property
     def spool_events(self) -> int:
         """NOT PRIVATE: for admins."""
-        return 0
+        return sum(list(self._waiting.values()))
 
     @property
     def spool_damaged(self) -> int:
         """Places of the spool that did not have their sum, since the process began: what was there does not count."""
-        return 0
+        return 0 if self._spool is None else self._spool.damaged
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -430,6 +433,8 @@ def disk_full() -> ProblemError:
 class SpooledStream(LiveStream):
     """A stream of a curator, whose events wait on disk for their tick. Surveys are a kind of it."""
 
+    _spool: EventSpool
+
     def __init__(self, name: str, definition: StreamDefinition, around: Surroundings) -> None:
         super().__init__(name, definition, around)
         self._spool = EventSpool(self.folder / "spool")
@@ -438,7 +443,6 @@ class SpooledStream(LiveStream):
         self._is_torn = False  # whether the mechanism may have some of the events after that
         self._file = ""  # the state that counts
         self._stored = 0  # the tick that the store has, though the ledger may not
-        self._waiting: Counter[int] = Counter()  # rows by tick
         self.present: Any = None  # the run that is under way
 
     @property
@@ -652,18 +656,6 @@ class SpooledStream(LiveStream):
         self._remove_states(file)
         self._counts_now()
         self.present.begin()
-
-    @property
-    def spool_bytes(self) -> int:
-        return self._spool.total_bytes
-
-    @property
-    def spool_events(self) -> int:
-        return sum(list(self._waiting.values()))
-
-    @property
-    def spool_damaged(self) -> int:
-        return self._spool.damaged
 
     def close(self) -> None:
         self._spool.close()

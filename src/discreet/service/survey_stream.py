@@ -50,44 +50,44 @@ class Survey:
         protocol: Any = protocol_of(definition, name, run)
         if data is None:
             self._token = uuid.uuid4().hex
-            self.aggregator: multiparty.Aggregator = protocol.aggregator(max_reports=None)
+            self.mechanism: multiparty.Aggregator = protocol.aggregator(max_reports=None)
             return
         _, payload = open_state(data, _FAMILY, 1)
         if len(payload) < 32:
             raise CorruptStateError("the state of a survey is truncated")
         self._token = payload[:32].decode("ascii", "replace")
-        self.aggregator = protocol.restore(payload[32:], max_reports=None)
+        self.mechanism = protocol.restore(payload[32:], max_reports=None)
 
     @property
     def guarantee(self) -> Guarantee:
         """Of every report."""
-        return self.aggregator.guarantee
+        return self.mechanism.guarantee
 
     def begin(self) -> None:
         """Register the survey in the ledger, unless that was done."""
-        bill = self.aggregator.protocol.bill
+        bill = self.mechanism.protocol.bill
         begin(*self._payer, bill, self._token.encode(), what="survey")
 
     def to_bytes(self) -> bytes:
         """As private as the reports, which anyone may see."""
-        return seal_state(_FAMILY, 1, self._token.encode() + self.aggregator.to_bytes())
+        return seal_state(_FAMILY, 1, self._token.encode() + self.mechanism.to_bytes())
 
     def add(self, records: Sequence[Record]) -> None:
         """Take reports. One whose number was heard before changes nothing."""
         for record in records:
             with suppress(MessageError):
-                self.aggregator.receive(record.data or b"")
+                self.mechanism.receive(record.data or b"")
 
     def step(self, save: Callable[[dict[str, Any]], None]) -> None:
         """Publish what the reports so far tell: counts that could be, which add up to them. Nothing random is drawn."""
         options = list(self.definition.options or ())
-        counts = self.aggregator.estimate(options, consistent=True)
+        counts = self.mechanism.estimate(options, consistent=True)
         lower, upper = counts.bounds(CONFIDENCE)
         rows = [
             {"item": option, "count": round(count), "lower": math.floor(low), "upper": math.ceil(high)}
             for option, count, low, high in zip(options, counts.values, lower, upper, strict=True)
         ]
-        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": self.aggregator.total})
+        save({"items": sorted(rows, key=lambda row: -row["count"]), "reports": self.mechanism.total})
 
     def settle(self) -> None:
         """The ledger knows no ticks of a survey."""
@@ -102,10 +102,6 @@ class SurveyStream(SpooledStream):
         super().__init__(name, definition, around)
         self._numbers: set[int] = set()  # of reports that wait
         self._published = 0  # reports that do not
-
-    @property
-    def publisher(self) -> multiparty.Aggregator:
-        return self.present.aggregator
 
     @property
     def protocol(self) -> multiparty.Protocol:
@@ -131,8 +127,8 @@ class SurveyStream(SpooledStream):
 
     def _counts_now(self) -> None:
         with self.lock:  # the writer adds to them
-            self._published = self.present.aggregator.parties
-            self._numbers = {number for number in self._numbers if not self.present.aggregator.has(number)}
+            self._published = self.present.mechanism.parties
+            self._numbers = {number for number in self._numbers if not self.present.mechanism.has(number)}
 
     def _note(self, record: Record, tick: int) -> None:
         super()._note(record, tick)
@@ -140,7 +136,7 @@ class SurveyStream(SpooledStream):
 
     def _record(self, arrival: Arrival) -> Record | None:
         # Counted here, where they are added one after the other: requests that come at once were all admitted.
-        heard, aggregator = self._numbers, self.present.aggregator
+        heard, aggregator = self._numbers, self.present.mechanism
         try:
             data, numbers = self._unheard(arrival.data, lambda number: number in heard or aggregator.has(number))
         except MessageError as error:  # its horizon has ended on the way
@@ -165,7 +161,7 @@ class SurveyStream(SpooledStream):
     def _unheard(self, message: bytes, heard: Callable[[int], bool]) -> tuple[bytes | None, list[int]]:
         """What is new of a message for this horizon or, where its first tick waits to be published, for the next."""
         found: tuple[bytes | None, list[int]]
-        protocol: Any = self.present.aggregator.protocol
+        protocol: Any = self.present.mechanism.protocol
         try:
             found = protocol.unheard(message, heard)
         except MessageError:
