@@ -42,7 +42,8 @@ class Unit:
     @property
     def spans(self) -> Calendar | None:
         """The spans of time of which one person is hidden in one; None where nothing is told apart by time."""
-        return None
+        per: str | None = getattr(self, "per", None)
+        return None if per is None else _calendar(per, getattr(self, "zone", None))
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self.details().items() if name != "name")
@@ -50,7 +51,8 @@ class Unit:
 
     def details(self) -> dict[str, Any]:
         """What tells it from other units, JSON-ready."""
-        return {"name": type(self).__name__, **asdict(self)}
+        said = {name: value for name, value in asdict(self).items() if value is not None or name == "max_items"}
+        return {"name": type(self).__name__, **said}
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
@@ -84,16 +86,8 @@ class Event(Unit):
     def covers(self, other: Unit) -> bool:
         return isinstance(other, Event)
 
-    @property
-    def spans(self) -> Calendar | None:
-        return None if self.per is None else _calendar(self.per, self.zone)
-
     def describe(self) -> str:
-        spans = "" if self.per is None else f", of {_calendar(self.per, self.zone).describe()}"
-        return f"one event added to or removed from the stream{spans}"
-
-    def details(self) -> dict[str, Any]:
-        return {name: value for name, value in Unit.details(self).items() if value is not None}
+        return f"one event added to or removed from the stream{f', of {self.spans.describe()}' if self.spans else ''}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -135,21 +129,13 @@ class User(Unit):
             raise ParameterError("this mechanism needs a limit on the items per user; give dc.User(max_items)")
         return self.max_items
 
-    @property
-    def spans(self) -> Calendar | None:
-        return None if self.per is None else _calendar(self.per, self.zone)
-
     def describe(self) -> str:
-        if self.per is not None:
-            span = _calendar(self.per, self.zone).describe()
+        if self.spans is not None:
             items = "" if self.max_items is None else f" (at most {self.max_items} items)"
-            return f"what one person did within {span}{items}, added to or removed from the data"
+            return f"what one person did within {self.spans.describe()}{items}, added to or removed from the data"
         if self.max_items is None:
             return "one person, with all of their rows, added to or removed from the data"
         return f"one user with at most {self.max_items} items added to or removed from the stream"
-
-    def details(self) -> dict[str, Any]:
-        return {name: value for name, value in Unit.details(self).items() if value is not None or name == "max_items"}
 
 
 @dataclass(frozen=True, slots=True)

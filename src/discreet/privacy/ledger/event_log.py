@@ -109,13 +109,8 @@ class ChargeEvents:
 class EventStore(Protocol):
     """Where a log is kept. Every failure to read or write it is a LedgerError."""
 
-    @property
-    def place(self) -> str:
-        """Where that is, for messages."""
-
-    @property
-    def path(self) -> Path | None:
-        """The file, if it is one."""
+    place: str  # for messages
+    path: Path | None  # the file, if it is one
 
     def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
         """Make an empty log unless there is one, and give these roles their rights."""

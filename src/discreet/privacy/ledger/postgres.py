@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 from discreet.errors import LedgerBusyError, LedgerError, ParameterError
-from discreet.privacy.ledger.event_log import EventRows, LogReader, LogWriter, Row, StoredTotals, damaged
+from discreet.privacy.ledger.event_log import EventRows, EventStore, LogReader, LogWriter, Row, StoredTotals, damaged
 from discreet.privacy.ledger.idle_connections import idle_connection, using
 from discreet.privacy.ledger.witness import Witness
 
@@ -152,8 +152,8 @@ class PostgresRows(EventRows):
             yield from cursor
 
 
-class PostgresStore:
-    """The tables of a ledger on a server. Every failure to read or write them is a LedgerError."""
+class PostgresStore(EventStore):
+    """The tables of a ledger on a server."""
 
     path = None
 
@@ -176,7 +176,6 @@ class PostgresStore:
 
     @contextmanager
     def writing(self, create: bool = False) -> Iterator[LogWriter]:
-        """A write transaction that no other can interleave; an exception inside undoes all of it."""
         cut: Exception | None = None
         with self._translated(), self._transaction("ISOLATION LEVEL READ COMMITTED", create) as connection:
             connection.execute("SELECT FROM balances WHERE account = '' FOR UPDATE")
@@ -196,13 +195,12 @@ class PostgresStore:
 
     @contextmanager
     def reading(self) -> Iterator[LogReader]:
-        """One snapshot, also from a standby."""
+        # Also from a standby.
         mode = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._translated(), self._transaction(mode) as connection:
             yield LogReader(PostgresRows(connection))
 
     def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
-        """Make the tables where there are none, and give these roles their rights."""
         with self._translated(), self._transaction("ISOLATION LEVEL READ COMMITTED", create=True) as connection:
             owner = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'events'::regclass"
             if not connection.execute(owner).fetchone()[0]:  # who is told so by a warning only

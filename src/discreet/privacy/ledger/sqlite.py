@@ -78,14 +78,17 @@ class _Connection(sqlite3.Connection):
     file: tuple[int, int] | None = None
 
 
-class SQLiteStore:
-    """The file of a ledger. Every failure to read or write it is a LedgerError."""
+class SQLiteStore(EventStore):
+    """The file of a ledger."""
+
+    path: Path
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.path = Path(path).absolute()  # also after the program changes its directory
         self.timeout = timeout
         with self._translated():
             self.path = self.path.resolve()  # one ledger, and one place for its journal, whatever links lead to it
+            self.place = str(self.path)
             if not self.path.parent.is_dir():
                 raise LedgerError(f"the directory of the ledger {self.path} does not exist")
             if self.path.exists():
@@ -93,13 +96,7 @@ class SQLiteStore:
                     if not _is_blank(connection):
                         _check_schema(connection)
 
-    @property
-    def place(self) -> str:
-        """Its path, for messages."""
-        return str(self.path)
-
     def create(self, may_charge: Sequence[str], may_read: Sequence[str]) -> None:
-        """Make an empty ledger unless there is one."""
         if may_charge or may_read:
             raise ParameterError(
                 "a ledger file has no roles; anyone who may write the file can charge and grant (use chmod, setfacl)"
@@ -109,7 +106,6 @@ class SQLiteStore:
 
     @contextmanager
     def writing(self, create: bool = False) -> Iterator[LogWriter]:
-        """A write transaction that no other process can interleave; an exception inside undoes all of it."""
         with self._translated(), self._using(self._open(create)) as connection:
             if connection.execute("PRAGMA journal_mode=DELETE").fetchone() != ("delete",):  # if others changed it
                 raise LedgerError(f"the ledger {self.path} cannot use a rollback journal")
@@ -123,7 +119,7 @@ class SQLiteStore:
 
     @contextmanager
     def reading(self) -> Iterator[LogReader]:
-        """One snapshot. The file and its directory may be read-only."""
+        # The file and its directory may be read-only.
         with self._translated(), self._using(self._open()) as connection, _snapshot(connection):
             yield LogReader(SQLiteRows(connection))
 
