@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -169,13 +168,10 @@ class EstimateTable(Promised):
     def to_csv(self) -> str:
         """A line for each, after one with the names. A bound that is not known is empty."""
         from discreet.events.values import plain_items
-        from discreet.releases.formats import csv_writer
+        from discreet.releases.formats import csv_text
 
-        text = io.StringIO(newline="")
-        writer = csv_writer(text, lineterminator="\n")
-        writer.writerow([*self.names, self.value_name, "lower", "upper"])
-        writer.writerows([*plain_items(row[:-3]), *map(_known, row[-3:])] for row in self.cells)
-        return text.getvalue()
+        rows = ([*plain_items(row[:-3]), *map(_known, row[-3:])] for row in self.cells)
+        return csv_text([*self.names, self.value_name, "lower", "upper"], rows)
 
     def _keys(self) -> Sequence[Any]:
         """The columns of `names`."""

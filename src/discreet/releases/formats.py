@@ -132,11 +132,6 @@ def none_passed(release: Release) -> str:
     return f"No item passed the threshold{'' if release.threshold is None else f': {needed(release)}'}."
 
 
-def as_json(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
-    """One line of JSON."""
-    return release.to_json(confidence) + "\n"
-
-
 def csv_writer(file: io.StringIO, lineterminator: str = "\r\n") -> Any:
     """A `csv.writer` for any text.
 
@@ -148,36 +143,27 @@ def csv_writer(file: io.StringIO, lineterminator: str = "\r\n") -> Any:
     return csv.writer(file, lineterminator=lineterminator, escapechar="\ud800")
 
 
-def as_csv(release: Release, confidence: float = 0.95, width: int | None = None) -> str:
-    """Items, counts and bounds; a bound that is not known is empty."""
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Rows below their names."""
     text = io.StringIO(newline="")
-    writer = csv_writer(text, lineterminator="\n")
-    columns = release.columns(confidence)
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    csv_writer(text, lineterminator="\n").writerows([names, *rows])
     return text.getvalue()
 
 
-def as_parquet(release: Release, confidence: float = 0.95, width: int | None = None) -> bytes:
-    """Items, counts and bounds; all else is in the metadata."""
-    told = {name: told for name, told in release.to_dict(confidence).items() if name != "items"}
-    return parquet_of(release.to_arrow(confidence), told)
-
-
-def parquet_of(table: pa.Table, told: dict[str, Any]) -> bytes:
-    """A table as Parquet; what else is told is in the metadata "discreet", as JSON."""
+def parquet_of(table: pa.Table, told: dict[str, Any], but: str) -> bytes:
+    """A table as Parquet; all else that is told, `but` its rows, is in the metadata "discreet", as JSON."""
     import pyarrow.parquet
 
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(table.replace_schema_metadata({"discreet": json.dumps(told)}), sink)
+    sink, rest = io.BytesIO(), {name: value for name, value in told.items() if name != but}
+    pyarrow.parquet.write_table(table.replace_schema_metadata({"discreet": json.dumps(rest)}), sink)
     return sink.getvalue()
 
 
 FORMATS: dict[str, Callable[[Release, float, int | None], str | bytes]] = {
     "table": as_table,
-    "json": as_json,
-    "csv": as_csv,
-    "parquet": as_parquet,
+    "json": lambda release, confidence, width: release.to_json(confidence) + "\n",
+    "csv": lambda release, confidence, width: release.to_csv(None, confidence),
+    "parquet": lambda release, sure, width: parquet_of(release.to_arrow(sure), release.to_dict(sure), "items"),
 }
 """How a release is written: a name, and the function of the release, the confidence and the width of a table."""
 

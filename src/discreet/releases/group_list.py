@@ -168,7 +168,7 @@ class GroupRelease(EstimateTable):
         """The columns of `to_arrow`; all else is in the metadata "discreet", as JSON."""
         from discreet.releases.formats import parquet_of
 
-        return parquet_of(self.to_arrow(), {name: told for name, told in self.to_dict().items() if name != "groups"})
+        return parquet_of(self.to_arrow(), self.to_dict(), "groups")
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, *, ax: Any = None, confidence: float | None = None

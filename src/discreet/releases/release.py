@@ -492,9 +492,10 @@ class Release:
 
     def to_csv(self, path: str | os.PathLike[str] | None = None, confidence: float = 0.95) -> str:
         """The columns of `to_arrow` as CSV, also written to `path` when given. An unknown bound is empty."""
-        from discreet.releases.formats import as_csv
+        from discreet.releases.formats import csv_text
 
-        text = as_csv(self, confidence)
+        columns = self.columns(confidence)
+        text = csv_text(columns, zip(*columns.values(), strict=True))
         if path is not None:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.write(text)

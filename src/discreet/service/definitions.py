@@ -27,6 +27,7 @@ from discreet.errors import DiscreetError, ParameterError, WordError
 from discreet.events.lookup import Lookup
 from discreet.events.queues import topic_of
 from discreet.privacy import Budget, Event, User
+from discreet.privacy.charge_terms import differing_parameters
 from discreet.privacy.spans import Calendar
 from discreet.questions.live_question import LiveQuestion
 from discreet.service.journal import tell
@@ -504,9 +505,6 @@ def _checked(where: str, model: Any, table: object) -> Any:
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What two definitions have differently, in words."""
-    found = []
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            was, shall = (json.dumps(side[name]) if name in side else "not given" for side in (before, now))
-            found.append(f"{name} was {was} and is {shall}")
-    return found
+    told = {name: ["not given" if each is None else json.dumps(each) for each in both]
+            for name, both in differing_parameters(before, now).items()}  # fmt: skip
+    return [f"{name} was {was} and is {shall}" for name, (was, shall) in sorted(told.items())]

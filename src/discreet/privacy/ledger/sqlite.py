@@ -109,18 +109,14 @@ class SQLiteStore(EventStore):
         with self._translated(), self._using(self._open(create)) as connection:
             if connection.execute("PRAGMA journal_mode=DELETE").fetchone() != ("delete",):  # if others changed it
                 raise LedgerError(f"the ledger {self.path} cannot use a rollback journal")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with _transaction(connection, "IMMEDIATE"):
                 yield LogWriter(SQLiteRows(connection))
                 connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     @contextmanager
     def reading(self) -> Iterator[LogReader]:
         # The file and its directory may be read-only.
-        with self._translated(), self._using(self._open()) as connection, _snapshot(connection):
+        with self._translated(), self._using(self._open()) as connection, _transaction(connection):
             yield LogReader(SQLiteRows(connection))
 
     def _using(self, connection: _Connection) -> AbstractContextManager[_Connection]:
@@ -199,8 +195,7 @@ class SQLiteStore(EventStore):
 
     def _initialise(self, connection: sqlite3.Connection) -> None:
         """Make the tables in one transaction: a process killed here leaves a blank file that the next one takes."""
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(connection, "IMMEDIATE"):
             if _is_blank(connection):
                 connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 for statement in _SCHEMA:
@@ -208,9 +203,6 @@ class SQLiteStore(EventStore):
                 StoredTotals(SQLiteRows(connection)).begin()
                 connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
         sync_folder(self.path.parent)  # the file's name must outlive a power cut, too
 
     @contextmanager
@@ -281,9 +273,9 @@ def _statements(connection: sqlite3.Connection) -> list[str]:
 
 
 @contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is read in here is of one moment, whatever other processes commit meanwhile."""
-    connection.execute("BEGIN")
+def _transaction(connection: sqlite3.Connection, mode: str = "") -> Iterator[None]:
+    """All that is read in here is of one moment, whatever others commit meanwhile; undone unless it is committed."""
+    connection.execute(f"BEGIN {mode}")
     try:
         yield
     finally:
@@ -292,7 +284,7 @@ def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _check_schema(connection: sqlite3.Connection) -> None:
-    with _snapshot(connection):  # its version and its tables at one moment
+    with _transaction(connection):  # its version and its tables at one moment
         application = _pragma(connection, "application_id")
         version = _pragma(connection, "user_version")
         statements = _statements(connection)
