@@ -17,15 +17,15 @@ namespace {
 // Draws between two looks at the lock: short enough that other threads, and a fork, do not wait long.
 constexpr std::size_t kChunk = 1 << 16;
 
-// Fills `size` integers with fill(out, first, last), chunk by chunk under the lock.
-template <class Fill>
-NumbersView draw(RandomSource& source, std::size_t size, Fill fill) {
+// Fills `size` integers with fill(out, first, last), chunk by chunk under the lock; words(n) are read for n of them.
+template <class Words, class Fill>
+NumbersView draw(RandomSource& source, std::size_t size, Words words, Fill fill) {
   std::int64_t* out;
   NumbersView values = unwritten_integers(size, out);
   nb::gil_scoped_release release;
   for (std::size_t first = 0; first < size; first += kChunk) {
     const std::size_t last = std::min(size, first + kChunk);
-    const auto drawing = source.draw(last - first);
+    const auto drawing = source.draw(words(last - first));
     fill(out, first, last);
   }
   return values;
@@ -71,7 +71,7 @@ NumbersView draw_law_in_threads(const IntegerLaw& law, std::size_t size, std::si
     const std::size_t end = size / threads * (thread + 1) + (thread + 1 == threads ? size % threads : 0);
     for (std::size_t first = size / threads * thread; first < end; first += kChunk) {
       const std::size_t last = std::min(end, first + kChunk);
-      const auto drawing = own.draw(last - first);
+      const auto drawing = own.draw(law.words(last - first));
       law.draw(own, out, first, last, found[thread]);
     }
   });
@@ -86,9 +86,11 @@ std::tuple<NumbersView, std::vector<PendingTuple>> draw_law(const IntegerLaw& la
       std::clamp<std::size_t>(size / kManyDraws, 1, std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
   NumbersView values = threads > 1 && !source.seeded()
                            ? draw_law_in_threads(law, size, threads, pending)
-                           : draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
-                               law.draw(source, out, first, last, pending);
-                             });
+                           : draw(
+                                 source, size, [&](std::size_t n) { return law.words(n); },
+                                 [&](std::int64_t* out, std::size_t first, std::size_t last) {
+                                   law.draw(source, out, first, last, pending);
+                                 });
   std::vector<PendingTuple> rest;
   for (const Pending& p : pending)
     rest.emplace_back(p.index, p.negative, p.block_known, p.bits, p.word, p.block, p.offset);
@@ -107,9 +109,11 @@ void bind_noise(nb::module_& m) {
       .def(
           "uniform_integers",
           [](RandomSource& source, std::uint64_t high, std::size_t size) {
-            return draw(source, size, [&](std::int64_t* out, std::size_t first, std::size_t last) {
-              for (std::size_t i = first; i < last; ++i) out[i] = static_cast<std::int64_t>(source.below(high));
-            });
+            return draw(
+                source, size, [](std::size_t n) { return n; },
+                [&](std::int64_t* out, std::size_t first, std::size_t last) {
+                  for (std::size_t i = first; i < last; ++i) out[i] = static_cast<std::int64_t>(source.below(high));
+                });
           },
           nb::arg("high"), nb::arg("size"))
       .def(

@@ -100,6 +100,24 @@ TEST_CASE("A dictionary column counts what its decoded column counts") {
   CHECK_THROWS_AS(validate(column, {100, false}), DataError);
 }
 
+TEST_CASE("Numbers are those of the first appearance, while the table grows and where a block has a new key twice") {
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < 40'000; ++i) texts.push_back(std::string(i % 23, 'x') + std::to_string(i * i % 9'001));
+  for (size_t i = 0; i + 1 < texts.size(); i += 100) texts[i + 1] = texts[i] = "twice " + std::to_string(i);
+  std::map<std::string, int32_t> first;
+  std::vector<int32_t> expected, numbers(texts.size()), again(texts.size());
+  for (const std::string& text : texts)
+    expected.push_back(first.emplace(text, static_cast<int32_t>(first.size())).first->second);
+  Strings strings(texts);
+  const Column column = column_from_arrow(strings.schema, strings.array, nullptr);
+  Interner<StrKey> interner{HashKey(3)};
+  interner.number_rows(column, numbers.data());
+  interner.number_rows(column, again.data());
+  CHECK(numbers == expected);
+  CHECK(again == expected);
+  CHECK(interner.size() == first.size());
+}
+
 TEST_CASE("Malformed Arrow is refused before it is read") {
   Strings strings({"a", "bc", "def"});
   strings.offsets[2] = 0;  // offsets that fall

@@ -78,6 +78,24 @@ TEST_CASE("IntegerLaw: a sign that is folded makes both, one that rejects draws 
   CHECK_THROWS_AS(source.next(), std::out_of_range);  // both words were used
 }
 
+TEST_CASE("IntegerLaw says how many words draws take, those that are rejected among them") {
+  // Of three words a draw, of two, and of one; the slopes reject as often as any law's may.
+  const uint64_t steep = (uint64_t{1} << 61) - 1;
+  const IntegerLaw wide({129, 257}, 8, IntegerLaw::Sign::reject_negative_zero, 27, {steep, steep}, 0);
+  const IntegerLaw middle({129, 257}, 8, IntegerLaw::Sign::reject_negative_zero, 10, {steep, steep}, 0);
+  const IntegerLaw narrow({129, 257}, 8, IntegerLaw::Sign::none, 0, {}, 0);
+  for (const IntegerLaw* law : {&wide, &middle, &narrow}) {
+    constexpr size_t kDraws = 10'000;
+    std::vector<uint64_t> words(law->words(kDraws));
+    RandomSource random(7);
+    for (uint64_t& word : words) word = random.next();
+    RandomSource source(words);
+    std::vector<int64_t> out(kDraws);
+    std::vector<Pending> pending;
+    law->draw(source, out.data(), 0, kDraws, pending);  // throws where words are lacking
+  }
+}
+
 TEST_CASE("IntegerLaw refuses tables that do not cover every word, and slopes that are too steep") {
   CHECK_THROWS_AS(IntegerLaw({100}, 8, IntegerLaw::Sign::none, 0, {}, 0), std::invalid_argument);
   CHECK_THROWS_AS(IntegerLaw({257, 100}, 8, IntegerLaw::Sign::none, 0, {}, 0), std::invalid_argument);

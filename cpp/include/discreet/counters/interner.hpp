@@ -2,7 +2,8 @@
 //
 // Of a row, the table holds 8 bytes: half of the hash and the number. Values lie apart, by their numbers, and are written
 // once: a table that grows moves neither them nor their hashes. Rows are looked up in blocks, with what each will need
-// asked for ahead, so that the misses of a block wait together.
+// asked for ahead, so that the misses of a block wait together: also of a row whose place is not the first that its hash
+// leads to, which is one in four where the table is half full.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "discreet/column.hpp"
+#include "discreet/counters/lines.hpp"
 #include "discreet/errors.hpp"
 
 namespace discreet {
@@ -30,11 +32,11 @@ class NumberedKeys<IntKey> {
   uint64_t hash_at(size_t number, const HashKey& seed) const { return at(number).hash(seed); }
   bool equals(size_t number, IntKey key, uint64_t) const { return values_[number] == key.value; }
   void prefetch(size_t number) const { __builtin_prefetch(values_.data() + number); }
-  void prefetch_apart(size_t) const {}
+  void prefetch_apart(size_t, IntKey) const {}
   void add(IntKey key, uint64_t) { values_.push_back(key.value); }
 
  private:
-  std::vector<uint64_t> values_;
+  LineVector<uint64_t> values_;
 };
 
 // Each as one record: hash, size, tag and bytes.
@@ -54,7 +56,10 @@ class NumberedKeys<StrKey> {
            equal_bytes(record + kBytes, key.data, key.size);
   }
   void prefetch(size_t number) const { __builtin_prefetch(records_.data() + number); }
-  void prefetch_apart(size_t number) const { __builtin_prefetch(records_[number]); }
+  void prefetch_apart(size_t number, StrKey key) const {  // where the record of this key begins and ends
+    __builtin_prefetch(records_[number]);
+    __builtin_prefetch(records_[number] + kBytes + key.size);
+  }
   void add(StrKey key, uint64_t hash) {
     const size_t size = kBytes + key.size;
     if (size > room_) {
@@ -76,7 +81,7 @@ class NumberedKeys<StrKey> {
   static constexpr size_t kSize = 8, kTag = 12, kBytes = 13;  // where in a record
   static constexpr size_t kFirstChunk = 1 << 12, kLargestChunk = 1 << 20;
 
-  std::vector<const char*> records_;
+  LineVector<const char*> records_;
   std::vector<std::unique_ptr<char[]>> chunks_;
   uint64_t chunk_bytes_ = 0;
   char* free_ = nullptr;
@@ -101,8 +106,12 @@ class Interner {
       number_codes(column, out);
     } else if (!column.validity) {
       for_blocks(column, 0, column.length, seed_, Key{}, [&](const Key* keys, const uint64_t* hashes, size_t n) {
-        ask_ahead(hashes, n);
-        for (size_t i = 0; i < n; ++i) *out++ = number(keys[i], hashes[i]);
+        uint32_t likely[kBlock];
+        ask_ahead(keys, hashes, n, likely);
+        for (size_t i = 0; i < n; ++i) {
+          const bool known = likely[i] != kNoNumber && keys_.equals(likely[i], keys[i], hashes[i]);
+          *out++ = known ? static_cast<int32_t>(likely[i]) : number(keys[i], hashes[i]);
+        }
       });
     } else {
       for (int64_t i = 0; i < column.length; ++i) out[i] = column.valid(i) ? number_at(column, i) : kNothing;
@@ -123,24 +132,26 @@ class Interner {
   static constexpr size_t kStart = 1024;
   static constexpr size_t kMost = 1ull << 30;
   static constexpr uint64_t kFree = UINT64_MAX;  // no number is so large
+  static constexpr uint32_t kNoNumber = static_cast<uint32_t>(kFree);
 
   // Slots are in the order of the upper half of the hash, which is all that a slot keeps of it.
   size_t home(uint64_t upper) const { return upper >> (32 - std::countr_zero(slots_.size())); }
   size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
 
-  // Asks for what looking up these hashes will most likely touch.
-  void ask_ahead(const uint64_t* hashes, size_t n) const {
-    uint32_t likely[kBlock];
+  // The number that each of the keys has, or none, unless another key has the same upper half of the hash. Asks for what
+  // comparing the keys will touch.
+  void ask_ahead(const Key* keys, const uint64_t* hashes, size_t n, uint32_t* likely) const {
     for (size_t i = 0; i < n; ++i) __builtin_prefetch(slots_.data() + home(hashes[i] >> 32));
-    size_t found = 0;
     for (size_t i = 0; i < n; ++i) {
-      const uint64_t slot = slots_[home(hashes[i] >> 32)];
-      likely[found] = static_cast<uint32_t>(slot);
-      found += slot >> 32 == hashes[i] >> 32 && slot != kFree;
+      const uint64_t upper = hashes[i] >> 32;
+      size_t at = home(upper);
+      while (slots_[at] != kFree && slots_[at] >> 32 != upper) at = next(at);
+      likely[i] = static_cast<uint32_t>(slots_[at]);
+      if (likely[i] != kNoNumber) keys_.prefetch(likely[i]);
     }
-    for (size_t i = 0; i < found; ++i) keys_.prefetch(likely[i]);
     if constexpr (NumberedKeys<Key>::kApart)
-      for (size_t i = 0; i < found; ++i) keys_.prefetch_apart(likely[i]);
+      for (size_t i = 0; i < n; ++i)
+        if (likely[i] != kNoNumber) keys_.prefetch_apart(likely[i], keys[i]);
   }
 
   int32_t number(Key key, uint64_t hash) {
@@ -157,7 +168,7 @@ class Interner {
     return static_cast<int32_t>(size_ - 1);
   }
   void grow() {
-    std::vector<uint64_t> before(2 * slots_.size(), kFree);
+    LineVector<uint64_t> before(2 * slots_.size(), kFree);
     before.swap(slots_);
     for (const uint64_t slot : before) {
       if (slot == kFree) continue;
@@ -186,7 +197,7 @@ class Interner {
   }
 
   HashKey seed_;
-  std::vector<uint64_t> slots_;  // upper half of the hash << 32 | number, or kFree; at most half are taken
+  LineVector<uint64_t> slots_;  // upper half of the hash << 32 | number, or kFree; at most half are taken
   NumberedKeys<Key> keys_;
   uint64_t size_ = 0;
 };

@@ -56,6 +56,13 @@ class IntegerLaw {
     }
   }
 
+  // About how many random words so many draws take, those that are rejected among them, and rather more: beyond what was
+  // expected a source reads from the system a few words at a time.
+  std::size_t words(std::size_t draws) const {
+    const std::size_t each = block_bits_ == 0 ? 1 : one_word_ ? 2 : 3;
+    return each * draws + each * draws / 2;
+  }
+
   // Draws number first..last into out; those not decided are left for the caller in pending.
   void draw(RandomSource& source, std::int64_t* out, std::size_t first, std::size_t last,
             std::vector<Pending>& pending) const {
