@@ -239,5 +239,5 @@ def aggregate(
     )
     for one in heard["rejected"]:
         remark(f"rejected {one['file']!r} ({one['reason']}): {one['text']}")
-    found = questions.answered(protocol, aggregator, heard, confidence)
+    found = questions.report(protocol, aggregator, heard, confidence)
     print(json.dumps(found) if as_json else answers_text(found, aggregator.guarantee, confidence, table_width()))

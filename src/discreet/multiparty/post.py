@@ -249,20 +249,25 @@ class Questions:
             if size is None or size > MOST_LISTED:
                 raise ParameterError(f"the top needs a universe of at most {MOST_LISTED} items; or levels and a share")
 
-    def answered(
+    def report(
         self, protocol: Protocol, aggregator: Any, heard: Mapping[str, Any], confidence: float
     ) -> dict[str, Any]:
-        """The answers, JSON-ready, with what was `heard` and the guarantee."""
-        if aggregator.parties == 0:
-            raise DataError("no message was accepted, so there is nothing to estimate")
-        found: dict[str, Any] = {
+        """Of which round, what was `heard` and what is answered, JSON-ready."""
+        return {
             "round_id": protocol.round_id,
             "protocol": type(protocol).__name__,
             "parties": aggregator.parties,
             **({"shown": aggregator.shown} if getattr(protocol, "shuffled", None) is not None else {}),
             "messages": heard,
             "bytes": aggregator.bytes_received,
+            **self.answered(protocol, aggregator, confidence),
         }
+
+    def answered(self, protocol: Protocol, aggregator: Any, confidence: float) -> dict[str, Any]:
+        """The answers, JSON-ready, with the guarantee."""
+        if aggregator.parties == 0:
+            raise DataError("no message was accepted, so there is nothing to estimate")
+        found: dict[str, Any] = {}
         items = self.items if self.top is None else protocol.universe.items(range(protocol.universe.size or 0))
         if len(items):
             is_stream = isinstance(protocol, BlockStream)
