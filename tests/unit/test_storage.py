@@ -7,6 +7,7 @@ written. So the calls are recorded.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.storage import AtomicFile, locked, open_state, seal_state, write_error
+from discreet.storage import AtomicFile, lock_file, locked, open_state, seal_state, write_error
 
 
 @pytest.fixture
@@ -146,6 +147,27 @@ def test_one_at_a_time_has_a_state(tmp_path):
         assert state.exists
     with locked(tmp_path / "state") as state:
         assert state.read() == b"first"
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_lock_on_a_file_that_was_deleted_is_none(tmp_path, monkeypatch, made_anew):
+    """Between the opening of a lock file and the lock somebody may delete it: the next one would lock another file."""
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    lock, real = tmp_path / "lock", fcntl.flock
+
+    def late(file, how):
+        lock.unlink()
+        if made_anew:
+            lock.touch()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert lock_file("lock", folder) is None
+    monkeypatch.undo()
+    assert (held := lock_file("lock", folder)) is not None
+    assert lock_file("lock", folder) is None
+    os.close(held)
+    os.close(folder)
 
 
 def test_an_old_state_is_zeroed_if_asked_and_a_new_one_is_for_its_owner(tmp_path):

@@ -1,5 +1,6 @@
 """What goes wrong in the program itself: only its kind and its place are shown, since its words might hold items."""
 
+import errno
 import os
 
 import pytest
@@ -26,3 +27,22 @@ def test_the_words_of_an_error_are_not_shown(broken):
 def test_whoever_asks_for_it_sees_all_of_it(broken):
     with pytest.raises(RuntimeError, match="a secret item"):
         run_here(*broken, env={**os.environ, "DISCREET_DEBUG": "1"})
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        *((number, 5) for number in (errno.ENOSPC, errno.EDQUOT)),
+        *((number, 1) for number in (errno.EFBIG, errno.EIO, errno.EROFS)),
+    ],
+)
+def test_an_output_that_takes_no_more_is_no_bug(monkeypatch, broken, number, code):
+    """Whoever writes past the files that a command makes itself (prints, says help) ends with the codes of those."""
+
+    def fails(*given, **words):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("discreet.cli.publish.publish", fails)
+    done = run_here(*broken)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"discreet: an output cannot be written: {os.strerror(number)}\n"

@@ -205,6 +205,33 @@ def test_an_end(ledger, account, at):
         ledger.grant("readers", dc.Budget(4.0, 1e-7), until="next year")
 
 
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"until": "2026-12-31"},
+        {"renews": "90d", "different_people": True},
+        {"unit": DAY},
+        {"unit": dc.User(per="1w", zone="Europe/Berlin"), "until": "2027-01-31"},
+        {"accounting": "basic", "until": "2026-12-31"},
+        {"accounting": "zcdp", "delta_share": 0.5, "renews": "4w", "different_people": True},
+    ],
+)
+def test_a_new_grant_keeps_what_it_does_not_speak_of(path, terms):
+    """Who raises a budget says nothing of its end, its unit or its accounting: none of them is given up by that."""
+    ledger = dc.Ledger(path)
+    ledger.grant("kept", dc.Budget(1.0, 1e-7), **terms, approver="A. Lovelace")
+    before = ledger.account("kept").statement()
+    for budget in (dc.Budget(2.0, 2e-7), dc.Budget(3.0, 3e-7)):
+        ledger.grant("kept", budget, reason="more")
+        after = ledger.account("kept").statement()
+        kept = ("until", "renews", "adaptive", "accounting", "origin")
+        assert [getattr(after.limit, each) for each in kept] == [getattr(before.limit, each) for each in kept]
+        assert (after.unit, after.granted) == (before.unit, budget)
+        shares = [None if each.limit.filter is None else each.limit.filter.delta_share for each in (before, after)]
+        assert shares[0] == shares[1] == terms.get("delta_share")
+        assert (after.limit.approver, after.limit.reason) == (None, "more")  # those of this grant alone
+
+
 def test_a_budget_that_renews_is_for_other_people(path, at):
     """No two releases that are closer than the time are forgotten of each other, wherever a window begins."""
     ledger = dc.Ledger(path)

@@ -18,6 +18,7 @@ import pytest
 import discreet as dc
 from discreet.engines import duck_people, exact_people
 from discreet.noise import seeded_source
+from discreet.questions.answer import charge_id_of, data_of
 
 BUDGET = dc.Budget(2.0, 1e-6)
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -273,6 +274,18 @@ def test_tables_have_no_name_so_every_call_is_charged(account):
     first = QUESTIONS["count"](table_of(ROWS), ledger=account, period="2026-03-29", **WORDS)
     second = QUESTIONS["count"](table_of(ROWS[:5]), ledger=account, period="2026-03-29", **WORDS)
     assert (first.payment, second.payment) == ("charged", "charged")
+
+
+def test_only_files_that_have_names_name_a_charge(tmp_path):
+    """What comes on standard input is another thing every time, alone or beside files: each run is charged by itself."""
+    question = dc.Count(**WORDS, period="2026-03-29")
+    named = charge_id_of(question, dc.read("a.csv", "b.csv"), BUDGET)
+    assert named is not None
+    assert named != charge_id_of(question, dc.read("a.csv"), BUDGET)
+    for paths in (["-"], ["a.csv", "-"], ["-", "a.csv"]):
+        assert charge_id_of(question, dc.read(*paths, format="csv"), BUDGET) is None
+    assert charge_id_of(question, data_of(table_of(ROWS)), BUDGET) is None
+    assert charge_id_of(dc.Count(), dc.read("a.csv"), BUDGET) is None
 
 
 def test_an_account_that_renews_is_told_by_the_guarantee(tmp_path):

@@ -10,7 +10,8 @@ import pytest
 import discreet as dc
 from discreet.central import ShardedOffset
 from discreet.noise import seeded_source
-from discreet.releases.error_model import ErrorModel, Noise
+from discreet.privacy.calibration.gaussian import discrete_gaussian_tail
+from discreet.releases.error_model import ErrorModel, Noise, Scaling, Stretch, Stretches
 
 TINY = Noise("laplace", Fraction(1, 1000))  # 0 but for e^-1000
 WIDE = Noise("laplace", Fraction(5000))
@@ -60,6 +61,52 @@ def test_the_total_and_the_items_share_what_may_fail():
 
     for around in (widths(TINY, WIDE), widths(WIDE, TINY)):
         assert [over(width) for width in around] == pytest.approx([0.05, 0.05], rel=1e-3)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_counts_of_people_and_what_they_lost_share_what_may_fail(confidence):
+    """Of `Scaling`: the noise of counts, that of what scaling loses (an upper end alone), that of how many there are."""
+
+    def above(model, kept):
+        lower, upper = model.distances(confidence)
+        assert lower == upper
+        return upper, float(model.scaling.above(np.array([kept]), np.ones(1), 1.0 - confidence)[0]) - kept
+
+    # At the second length nothing is lost, and what is left is worth so much more that the first one decides.
+    scaling = Scaling((1.0, 1e9), (0.0, 0.0), TINY, 0.0, TINY)
+    used = [
+        over(above(ErrorModel(WIDE, scaling=scaling), 1e6)[0]),
+        over(above(ErrorModel(TINY, scaling=replace(scaling, noise=WIDE)), 1e6)[1]) / 2.0,
+        # What is left is rounded down by less than two steps for everybody: of so many, how many are seen in it.
+        over(above(ErrorModel(TINY, scaling=replace(scaling, sizes=WIDE)), 1e6)[1] / 2.0),
+    ]
+    assert used == pytest.approx([(1 - confidence) * share for share in (0.79, 0.2, 0.01)], rel=1e-2)
+    nothing_lost = ErrorModel(WIDE, scaling=Scaling((1.0,), (0.0,), None, 0.0, TINY))
+    assert over(nothing_lost.distances(confidence)[0]) == pytest.approx((1 - confidence) * 0.99, rel=1e-2)
+
+
+@pytest.mark.parametrize("released", [1, 3, 7])
+@pytest.mark.parametrize("listed", [1, 40])
+def test_stretches_and_counters_share_what_may_fail(released, listed):
+    """A third for each end of what was found and counted since, a third for what all stretches may have held back."""
+    confidence, tiny, wide = 0.9, Noise("gaussian", Fraction(1, 1000)), Noise("gaussian", Fraction(5000), listed)
+
+    def tail(bound, sigma=5000.0):
+        return discrete_gaussian_tail(sigma, math.floor(bound) + 1)
+
+    stretches = tuple(Stretch(0, 1, wide) for _ in range(released))
+    places = ((0, tuple(range(released))), (0, ()))
+    model = ErrorModel(tiny, stretches=Stretches(stretches, places, counters=2))
+    (_, lacking), (_, nothing) = model.of_places(confidence)
+    # With q the chance of each of one more than was released, an item that was not fails with q/(1-q) at most, twice.
+    q = (listed + 1) * tail((lacking - nothing) / released)
+    assert released * 2.0 * q / (1.0 - q) == pytest.approx((1.0 - confidence) / 3.0, rel=1e-2)
+    # Both ends of what was found: of those that are listed, and of all counters. Noises of one size add up to one law.
+    counted = ErrorModel(wide, shared=replace(wide, draws=1), stretches=Stretches((), (), counters=3 * listed))
+    below, above = counted.distances(confidence, 0)
+    for bound, noises, draws in ((below, 3, 3 * listed), (above, 2, listed)):
+        fails = -math.expm1(draws * math.log1p(-tail(bound, 5000.0 * math.sqrt(noises))))
+        assert fails == pytest.approx((1.0 - confidence) / 3.0, rel=1e-2)
 
 
 def test_every_shard_has_the_lower_distance_of_its_own_offset():
