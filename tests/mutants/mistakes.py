@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.mutants.mutants import Mutant
 
-__all__ = ["MISTAKES"]
+__all__ = ["AGAIN", "MISTAKES"]
 
 MISTAKES = [
     # privacy
@@ -106,4 +106,48 @@ MISTAKES = [
     Mutant('2**63 is read as an int64', 'cpp/include/discreet/readers/json_lines.hpp', '"9223372036854775808" : "9223372036854775807"', '"9223372036854775808" : "9223372036854775808"', ()),
     Mutant('a key of a line is looked for in the one before', 'cpp/include/discreet/readers/json_lines.hpp', '    for (Slot& slot : slots_) clear(slot);\n', '', ()),
     Mutant('candidates of a merge keep their old estimates', 'cpp/include/discreet/sketches/linear_sketch.hpp', '      c.count = sum.estimate(digest(c.key));\n', '', ()),
+]  # fmt: skip
+
+# Drawn up when the first had been tried, before its survivors had all of their tests.
+AGAIN = [
+    Mutant('a share of delta is all of it', 'src/discreet/privacy/budget.py', 'return zcdp_rho(self.epsilon, self.delta * delta_share)', 'return zcdp_rho(self.epsilon, self.delta)', ()),
+    Mutant('a unit by its name has no zone', 'src/discreet/privacy/guarantee.py', 'return User(per=_SPANS.get(span, span), zone=zone)', 'return User(per=_SPANS.get(span, span))', ()),
+    Mutant('a period of several days is the first of them', 'src/discreet/privacy/spans.py', 'first, after = names[0], self.after(names[-1])', 'first, after = names[0], self.after(names[0])', ()),
+    Mutant('a charge with a delta fits a grant of rho', 'src/discreet/privacy/accounting.py', 'return not sums.total_delta and is_within(sums.total_rho, budget.rho)', 'return is_within(sums.total_rho, budget.rho)', ()),
+    Mutant('what is left is what the emptiest day has left', 'src/discreet/privacy/ledger/balance.py', 'return min(left, key=lambda amount: (amount.epsilon or 0.0, amount.rho or 0.0))', 'return max(left, key=lambda amount: (amount.epsilon or 0.0, amount.rho or 0.0))', ()),
+    Mutant('a check looks at no unit', 'src/discreet/privacy/ledger/accounts.py', '        if unit is not None:\n            self._check_unit(balance, unit)\n        about = self._about(balance, balance.spans', '        about = self._about(balance, balance.spans', ()),
+    Mutant('a step that a copy stored first is published anyway', 'src/discreet/privacy/steps.py', '        if stored.token != self.token:\n            raise self._old(account, tick)\n', '', ()),
+    Mutant('a ledger knows the version of its last event alone', 'src/discreet/privacy/ledger/event_log.py', '"version": max(head["version"], event.version),', '"version": event.version,', ()),
+    Mutant('a release with a total tells what is left', 'src/discreet/central/_base.py', 'drawn.guarantee = drawn.guarantee.assuming(note, spent=self.budget)', 'drawn.guarantee = drawn.guarantee.assuming(note)', ()),
+    Mutant('intervals of people with m items reach no farther than what stands out', 'src/discreet/central/person_vectors.py', '            reach = max(reach, longest)\n', '', ()),
+    Mutant('an account of rhos pays for one count of several', 'src/discreet/central/universe_histogram.py', 'return additive_cost(self.noise.law, self.scale, changes=self.changes)', 'return additive_cost(self.noise.law, self.scale)', ()),
+    Mutant('no discovered group passed by luck', 'src/discreet/central/row_moments.py', 'lucky = number < self.threshold / moment.one + self._reach_of_number(beta)', 'lucky = number < self.threshold / moment.one', ()),
+    Mutant('of people over time an account hides m items', 'src/discreet/continual/_base.py', 'hides = dataclasses.replace(self.unit, max_items=None) if isinstance(self.unit, User) else self.unit', 'hides = self.unit', ()),
+    Mutant('a second draw errs on one side only', 'src/discreet/continual/heavy_hitters.py', 'model = replace(model, summary_below=known.carried_below, summary_above=known.carried_below)', 'model = replace(model, summary_below=known.carried_below)', ()),
+    Mutant('nobody leaves a window without a count', 'src/discreet/continual/histogram.py', 'lowest=0 if self._domain is not None or self.max_weight > 1 or self.window is not None else 1,', 'lowest=0 if self._domain is not None or self.max_weight > 1 else 1,', ()),
+    Mutant('delta over time of one item for all of an event', 'src/discreet/continual/histogram.py', 'one_shot.gauss_shift(sigma, delta / (L * most))', 'one_shot.gauss_shift(sigma, delta / L)', ()),
+    Mutant('accuracy begins one count too early', 'src/discreet/pan/distinct_count.py', 'return math.ceil(counts[above[-1] + 1]) if above.size else 1', 'return math.ceil(counts[above[-1]]) if above.size else 1', ()),
+    Mutant('half of the parties and one more tell the time', 'src/discreet/multiparty/block_stream.py', 'told = ends[(len(ends) - 1) // 2] if ends else 0', 'told = ends[len(ends) // 2] if ends else 0', ()),
+    Mutant('two protocols of a round have one charge', 'src/discreet/multiparty/_base.py', 'return f"{self.round_digest.hex()}-{self.digest.hex()}-{number}"', 'return f"{self.round_digest.hex()}-{number}"', ()),
+    Mutant('counts that were rounded are taken for exact', 'src/discreet/releases/release.py', 'np.ceil(np.asarray(side) * self.steps + 0.5) for side', 'np.ceil(np.asarray(side) * self.steps) for side', ()),
+    Mutant('each of two ticks may fail with all that may', 'src/discreet/releases/over_time.py', 'share = beta / 2.0 if changes is None else', 'share = beta if changes is None else', ()),
+    Mutant('the text of a tick has 90 % in place of 95', 'src/discreet/releases/formats.py', 'spread = math.ceil(1.96 * result["standard_deviation"])', 'spread = math.ceil(1.645 * result["standard_deviation"])', ()),
+    Mutant('a file of no known format has items of one kind', 'src/discreet/events/files.py', 'self._of_kinds = "jsonl" in named or (None in named and files.dialect is None)', 'self._of_kinds = "jsonl" in named', ()),
+    Mutant('the last of a few days is the one before', 'src/discreet/events/times.py', 'for day in range(first + 1, last + 1):', 'for day in range(first + 1, last):', ()),
+    Mutant('True is the group 1', 'src/discreet/events/keys.py', 'any(isinstance(value, (float, bool)) for value in values)', 'any(isinstance(value, float) for value in values)', ()),
+    Mutant('positions count bytes of UTF-8', 'src/discreet/events/live_input.py', '            rows.ends = _characters(data, rows.ends)\n', '            pass\n', ()),
+    Mutant('rows from before a null come again', 'src/discreet/events/parquet.py', '        self._taken += rows\n', '', ()),
+    Mutant('who has too many items gives each as if all took part', 'src/discreet/engines/duck_people.py', 'sqrt(least(d, {most_items})::DOUBLE)', 'sqrt(d::DOUBLE)', ()),
+    Mutant('the last column of integers decides about all', 'src/discreet/engines/numbers.py', 'self._integers = pa.uint64() if pa.types.is_uint64(kind) else self._integers or pa.int64()', 'self._integers = pa.uint64() if pa.types.is_uint64(kind) else pa.int64()', ()),
+    Mutant('a condition has one plan, whatever the types are', 'src/discreet/engines/plain_where.py', 'types = tuple(map(str, kinds.values()))', 'types = ("",)', ()),
+    Mutant('a state that could not be written stays beside', 'src/discreet/storage.py', '            with suppress(OSError):\n                os.unlink(self._temporary, dir_fd=self._directory)\n            raise write_error(', '            raise write_error(', ()),
+    Mutant('rows of the tick that was open are lost by a restart', 'src/discreet/watch/ticks.py', 'new = (batch.ends > self._again) | (numbers >= self._since)', 'new = (batch.ends > self._again) | (numbers > self._since)', ()),
+    Mutant('how far a queue was read is forgotten', 'src/discreet/service/streams.py', '(key, digest, rows, math.inf if key.startswith(OFFSET_KEY) else until)', '(key, digest, rows, until)', ()),
+    Mutant('an older folder draws ticks of a pan stream again', 'src/discreet/service/pan_stream.py', '        self._steps.look(self.payer, self.tick, None if self._release is None else text_of(self._release).encode())\n', '', ()),
+    Mutant('SIGTERM ends as Ctrl-C does', 'src/discreet/cli/process.py', 'return _fail(130 if _received is None else 128 + _received, what_happened())', 'return _fail(130, what_happened())', ()),
+    Mutant('an encoding is no part of what is asked', 'src/discreet/questions/answer.py', 'told |= {"encoding": encoding, "rows_of', 'told |= {"rows_of', ()),
+    Mutant('every part of a report has all of delta', 'src/discreet/questions/report.py', 'rounded_down(share * Fraction(budget.delta)))', 'budget.delta)', ()),
+    Mutant('a stream that is too long is charged before that is seen', 'src/discreet/questions/top.py', '            prepared.mechanism.check(summary)  # before anything is charged: a stream may be longer than was said\n', '', ()),
+    Mutant('client: random numbers of 63 bits', 'clients/js/discreet.js', 'crypto.getRandomValues(new BigUint64Array(1))[0] >> 2n', 'crypto.getRandomValues(new BigUint64Array(1))[0] >> 1n', ()),
+    Mutant('-0 is a number of its own', 'cpp/include/discreet/readers/json_lines.hpp', '      if (text == "-0") text.remove_prefix(1);\n', '', ()),
 ]  # fmt: skip

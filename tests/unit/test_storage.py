@@ -164,7 +164,8 @@ def test_a_lock_on_a_file_that_was_deleted_is_none(tmp_path, monkeypatch, made_a
     monkeypatch.setattr(fcntl, "flock", late)
     assert lock_file("lock", folder) is None
     monkeypatch.undo()
-    assert (held := lock_file("lock", folder)) is not None
+    held = lock_file("lock", folder)
+    assert held is not None
     assert lock_file("lock", folder) is None
     os.close(held)
     os.close(folder)

@@ -94,3 +94,35 @@ test("a message says whether its words were recorded", () => {
   assert.equal(round.encode("yes", 1)[2], 1);
   assert.equal(round.encode("yes", 1, { words: [0] })[2], 0x81);
 });
+
+test("a range ends where it was said, on both sides", () => {
+  const round = new Round({ ...yesNo, universe: { kind: "int64", first: -5, size: 10 } });
+  for (const inside of [-5, -1, 0, 4, 4n]) assert.equal(hex(round.encode(inside, 1).subarray(0, 2)), "646d");
+  for (const outside of [-6, 5, 5n, 2 ** 53 - 1, -(2n ** 63n), 2n ** 64n - 5n]) assert.throws(() => round.encode(outside, 1), DiscreetError);
+  const one = new Round({ ...yesNo, universe: { kind: "int64", first: 7, size: 1 } });
+  assert.doesNotThrow(() => one.encode(7, 1));
+  for (const outside of [6, 8]) assert.throws(() => one.encode(outside, 1), DiscreetError);
+  const any = new Round({ ...yesNo, universe: { kind: "int64" } });
+  for (const inside of [-(2n ** 63n), 2n ** 63n - 1n]) assert.doesNotThrow(() => any.encode(inside, 1));
+  for (const outside of [-(2n ** 63n) - 1n, 2n ** 63n]) assert.throws(() => any.encode(outside, 1), DiscreetError);
+});
+
+test("an item of 4096 bytes is the longest", () => {
+  const [texts, bytes] = ["string", "binary"].map((kind) => new Round({ ...yesNo, universe: { kind } }));
+  assert.doesNotThrow(() => texts.encode("é".repeat(2048), 1));
+  assert.throws(() => texts.encode("é".repeat(2048) + "a", 1), DiscreetError);
+  assert.doesNotThrow(() => bytes.encode(new Uint8Array(4096), 1));
+  assert.throws(() => bytes.encode(new Uint8Array(4097), 1), DiscreetError);
+});
+
+test("numbers take as few bytes as they can, seven bits in each", () => {
+  const round = new Round(yesNo);
+  const written = { 0: "00", 127: "7f", 128: "8001", 129: "8101", 16383: "ff7f", 16384: "808001", "9223372036854775807": "ffffffffffffffff7f" };
+  for (const [number, bytes] of Object.entries(written)) {
+    const message = round.encode("yes", BigInt(number));
+    assert.equal(hex(message.subarray(20, 20 + bytes.length / 2)), bytes, number);
+    assert.equal(message.length, 20 + bytes.length / 2 + 2 + 1 + 4, number); // how many items, further runs, a bit, the sum
+  }
+  const many = round.encode(Array(128).fill("yes"), 1);
+  assert.equal(hex(many.subarray(21, 24)), "800100");
+});

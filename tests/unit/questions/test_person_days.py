@@ -277,7 +277,7 @@ def test_tables_have_no_name_so_every_call_is_charged(account):
 
 
 def test_only_files_that_have_names_name_a_charge(tmp_path):
-    """What comes on standard input is another thing every time, alone or beside files: each run is charged by itself."""
+    """What comes on standard input is another thing every time, alone or beside files: every run is charged."""
     question = dc.Count(**WORDS, period="2026-03-29")
     named = charge_id_of(question, dc.read("a.csv", "b.csv"), BUDGET)
     assert named is not None

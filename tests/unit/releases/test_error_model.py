@@ -65,7 +65,7 @@ def test_the_total_and_the_items_share_what_may_fail():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
 def test_counts_of_people_and_what_they_lost_share_what_may_fail(confidence):
-    """Of `Scaling`: the noise of counts, that of what scaling loses (an upper end alone), that of how many there are."""
+    """The noise of counts, that of what scaling loses (an upper end alone), that of how many people there are."""
 
     def above(model, kept):
         lower, upper = model.distances(confidence)
