@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from starlette.requests import Request
 from tests.service.conftest import START, STREAMS, Running, catch_up
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet.service import access, event_spool, increases
+from discreet.service import access, event_spool, increases, streams
 from discreet.service.bodies import plausible_event
 from discreet.service.event_spool import Record, packed
 from discreet.service.problems import ProblemError
@@ -188,3 +189,69 @@ def test_so_many_items_are_shown_as_were_asked_for() -> None:
     release = dc.top_k(["a"] * 500 + ["b"] * 400 + ["c"] * 300, 3, dc.Budget(5.0, 1e-6))
     assert len(release) == 3
     assert [row["item"] for row in items_shown(release, 2)["items"]] == ["a", "b"]
+
+
+def key_of(
+    body: bytes = b"{}\n", query: str = "", kind: str = "application/x-ndjson", token: int | None = 1, **words: Any
+):
+    """What `Uploads` makes of a request: the key that is kept, and the digest of what came under it."""
+    headers = [(b"content-type", kind.encode()), *((name.encode(), value.encode()) for name, value in words.items())]
+    headers = [(name.replace(b"_", b"-"), value) for name, value in headers]
+    request = Request(
+        {"type": "http", "method": "POST", "path": "/", "query_string": query.encode(), "headers": headers}
+    )
+    caller = access.Caller("t 1", access.Token(token, "ingest", None)) if token else access.Caller("a 10.0.0.1", None)
+    return Uploads.key(object.__new__(Uploads), request, caller, body)
+
+
+def test_a_key_stands_for_all_that_came_under_it() -> None:
+    """The body, how it is read, and what becomes of its bad rows; nothing that changes none of these."""
+    key, digest = key_of(idempotency_key="k")
+    for others in ({"body": b"{} \n"}, {"query": "bad_rows=skip"}, {"kind": "text/csv"}):
+        again = key_of(**others, idempotency_key="k")
+        assert again[0] == key, others
+        assert again[1] != digest, others
+    for same in ({"kind": "Application/X-NDJSON; charset=utf-8"}, {"user_agent": "another"}):
+        assert key_of(**same, idempotency_key="k") == (key, digest)
+    assert key_of(idempotency_key="another")[0] != key
+    assert key_of() == (None, None)
+    # A stranger's key is that of all that came with it, whoever sends it.
+    strange = key_of(token=None, idempotency_key="k")
+    assert strange[0] != key
+    assert strange == key_of(token=None, idempotency_key="k")
+    others = [{"body": b"{} \n"}, {"query": "bad_rows=skip"}, {"kind": "text/csv"}]
+    assert len({strange[0], *(key_of(token=None, **each, idempotency_key="k")[0] for each in others)}) == 4
+
+
+@pytest.mark.parametrize("name", ["visits", "people", "searches"])
+def test_what_a_mechanism_had_before_it_failed_is_given_to_it_again(
+    running: Running, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """With its keys: after a failure all of the tick is read again, and each request counts once."""
+    monkeypatch.setattr(streams, "_FEED_BYTES", 1)
+    stream: Any = running.service.streams[name]
+
+    def send(first: int, number: int, key: str) -> None:
+        rows = [{"visitor": f"v{first + n}", "query": "cats"} for n in range(number)]
+        assert running.send(name, rows, **{"Idempotency-Key": key}).status_code == 202
+
+    send(0, 200, "first")
+    catch_up(running.service)  # the mechanism has them
+    assert stream._fed_keys
+    send(200, 300, "second")
+    take = stream.present.add
+
+    def fails(records: Any) -> None:
+        take(records)
+        raise MemoryError
+
+    monkeypatch.setattr(stream.present, "add", fails)
+    with pytest.raises(MemoryError):
+        stream.work()
+    assert stream._is_torn
+    send(500, 50, "third")
+    running.pass_ticks()
+    release = running.latest(name)
+    found = release["items"][0]["count"] if name == "searches" else release["value"]
+    assert abs(found - 550) <= 2
+    assert not stream._is_torn

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.errors import DataError
 from discreet.events.keys import OWN_KINDS, Keys, Layout, part_type
+from discreet.events.tables import events_of
 from discreet.events.values import column_of_plain, items_array, plain_column, tagged, untagged
 
 DAY = datetime.date(2026, 3, 1)
@@ -204,3 +205,18 @@ def test_a_key_is_the_fixed_parts_the_lengths_and_the_texts():
     empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
     assert layout.keys([numbers[:2], empty, other[:2]]).to_pylist() == [None, None]
     assert layout.keys([numbers[:0], texts[:0], other[:0]]).to_pylist() == []
+
+
+@pytest.mark.parametrize("groups", [None, [0.5, 1.5]])
+@pytest.mark.parametrize("nulls", [pa.array([0.5, None, 1.5, 7.0]), pa.array([0.5, float("nan"), 1.5, 7.0])])
+def test_a_row_without_a_group_is_one_without_a_value_whatever_is_listed(groups, nulls):
+    """A list leaves out rows of other groups; it does not hide that a row has none."""
+    table = pa.table({"shop": nulls, "item": ["a", "b", "a", "a"]})
+
+    def rows(rule):
+        found = events_of(table).rows("item", by=("shop",), groups=groups, nulls=rule)
+        return sum(batch.num_rows for batch in found)
+
+    assert rows("skip") == (3 if groups is None else 2)
+    with pytest.raises(DataError, match="rows with no value in the column"):
+        rows("error")

@@ -1,6 +1,8 @@
 """Times are whole numbers: which second a time is in depends on that time alone, in every year and on every path."""
 
 import datetime
+import itertools
+import zoneinfo
 from decimal import Decimal
 
 import numpy as np
@@ -114,3 +116,32 @@ def test_days_of_few_days_are_those_of_any(unit, days, start):
     assert found.cast(pa.int32()).to_pylist() == [tick // per for tick in ticks.tolist()]
     with_null, _ = Every("1d").spans(pa.concat_arrays([column, pa.nulls(1, column.type)]), "it")  # one by one
     assert with_null[:-1].equals(found)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", None])
+@pytest.mark.parametrize("minutes", [10, 30, 60, 120, 360])
+def test_hours_begin_by_the_clock_of_the_zone_and_one_that_comes_twice_is_two(zone, minutes):
+    """Around all changes of the clock in a year: an hour later by UTC is another hour, whatever clocks show."""
+    clock = zoneinfo.ZoneInfo(zone or "UTC")
+    days = [datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(n) for n in range(365)]
+    around = [
+        day
+        for day, after in itertools.pairwise(days)
+        if len({each.astimezone(clock).utcoffset() for each in (day, after)}) > 1
+    ]
+    around = around or days[:2]
+    moments = [day + datetime.timedelta(minutes=7 * step) for day in around for step in range(24 * 60 // 7)]
+    expected = []
+    for moment in moments:
+        shown = moment.astimezone(clock).replace(tzinfo=None)
+        over = (shown - datetime.datetime(1970, 1, 1)) % datetime.timedelta(minutes=minutes)
+        expected.append(moment - over.seconds * datetime.timedelta(seconds=1))
+    expected = [moment.replace(second=0, microsecond=0) for moment in expected]
+    column = pa.array(moments, pa.timestamp("s", "UTC"))
+    found, good = Every(f"{minutes}m", zone).spans(column, "the table")
+    assert good is None
+    assert found.cast(pa.timestamp("s", "UTC")).to_pylist() == expected
+    if (zone, minutes) == ("Europe/Berlin", 60):
+        twice = [moment for moment in {*expected} if moment.month == 10 and moment.day == 25]
+        assert len(twice) == len({*twice}) == 24
+        assert len({moment.astimezone(clock).hour for moment in twice if moment.hour < 2}) == 1  # 02:00, and again
