@@ -178,6 +178,29 @@ def test_a_file_that_cannot_be_written_anew_stays(running: Running, monkeypatch:
     send(running, "people", 2, "192.0.2.47")
 
 
+def test_what_could_not_be_written_is_not_in_memory_either(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were refused: who is told to send them again, and does not, was never there."""
+    stream: Any = running.service.streams["people"]
+    before = stream._table.seen_by_intruder()
+    body = "".join(f'{{"visitor": "v{number}"}}\n' for number in range(2000))
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    def sent() -> int:
+        answer = running.client.post(
+            "/v1/streams/people/events", content=body, headers={"Content-Type": "application/x-ndjson"}
+        )
+        return int(answer.status_code)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.storage.StateFile._write", full)
+        assert sent() == 507
+    assert stream._table.seen_by_intruder() == before
+    assert sent() == 202
+    assert stream._table.seen_by_intruder() != before
+
+
 def test_folders_differ_in_the_state_alone(tmp_path: Path) -> None:
     """Names and sizes are the same whether anybody came or not."""
 

@@ -293,3 +293,35 @@ def test_a_file_that_goes_on_without_a_header_keeps_its_first_row():
     assert reader.after_header(b"url,n\n/a,1\n") == 6
     assert reader.after_header(b"/b,1\n/c,2\n") == 0
     assert reader.after_header(b"\nurl,n\n/c,2\n") == 7
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_row_that_was_taken_without_its_newline_moves_no_position(tmp_path, kind, newline):
+    """What is whole by its end (`--once`) and goes on later: from any position on there is what follows."""
+    path = tmp_path / f"rows.{kind}"
+    rows = {"txt": "row {}", "csv": "{},x", "jsonl": '{{"item": "{}"}}'}[kind]
+    column, text = (None if kind == "txt" else "item"), ("item,b" + newline if kind == "csv" else "")
+    path.write_text(text, newline="")
+    reader, found = LiveInput(str(path), None, column, None, needs_items=True), []
+    reader.open(0)
+    with closing(reader), path.open("a", newline="") as file:
+        for number in range(6):
+            file.write(rows.format(number))
+            file.flush()
+            for batch in (*reader.available(), *(reader.rest() if number % 2 else ())):
+                found += zip(batch.values.column("item").to_pylist(), batch.starts, batch.ends, strict=True)
+            file.write(newline)
+            file.flush()
+            for batch in reader.available():
+                found += zip(batch.values.column("item").to_pylist(), batch.starts, batch.ends, strict=True)
+    items = [f"row {number}" if kind == "txt" else str(number) for number in range(6)]
+    data = path.read_bytes()
+    assert [item for item, _, _ in found] == items
+    for place, (_, start, end) in enumerate(found):
+        assert data[start:end].strip().decode() == rows.format(place)
+        again = LiveInput(str(path), None, column, None, needs_items=True)
+        again.open(int(end))
+        with closing(again):
+            rest = [item for batch in again.available() for item in batch.values.column("item").to_pylist()]
+        assert rest == items[place + 1 :]
