@@ -95,6 +95,19 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, seed):
     assert native
 
 
+@pytest.mark.parametrize("page", ["1.0", "2.0"])
+def test_pieces_of_every_length_are_unpacked(tmp_path, page):
+    """Snappy writes how long a piece is in its tag, or in one to four bytes more: on both sides of every border."""
+    generator, path = random.Random(5), tmp_path / "log.parquet"
+    for length in (*range(1, 80), *range(245, 265), 4000, 4096):
+        # Nothing in it comes twice, so that it is one piece.
+        item = "".join(chr(generator.randrange(0x20, 0x7F)) for _ in range(length))
+        pq.write_table(
+            pa.table({"item": [item]}), path, compression="snappy", use_dictionary=False, data_page_version=page
+        )
+        assert read(path, True) == ([item.encode()], 0, 1), length
+
+
 @pytest.mark.parametrize(
     "column",
     [
