@@ -9,6 +9,8 @@ import sys
 import tempfile
 import traceback
 from contextlib import nullcontext
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -102,6 +104,52 @@ def test_a_second_look_has_the_choice_of_the_first(engine, texts, rows, monkeypa
         more = people.aimed_weights(256, np.where(np.arange(len(first)) == 5, 1024, 102))
         assert more[5] > first[5]
         assert more.sum() < first.sum()
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("engine", ["lists", "memory", "disk"])
+def test_no_answer_depends_on_what_was_asked_before(engine, rows, monkeypatch):
+    """Engines keep tables and vectors between two questions: only where they are those that are asked for."""
+    table = made_up(1500)
+    if engine == "disk":
+        monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
+    listed = nullcontext(ListedPeople(lists_of(table), rows=rows))
+    with listed if engine == "lists" else people_of_table(table, "what", "who", rows=rows) as people:
+        size = len(people.discovery_weights(256))
+        some = [np.arange(size), np.arange(0, size, 3), np.arange(size)[::-1].copy()]
+        asked = {}
+        for number, places in enumerate(some):
+            for factor in (1, 7):
+                weights = 1 + np.arange(len(places), dtype=np.int64) % 50 * factor
+                asked["lengths", number, factor] = partial(people.lengths, places, weights)
+                for longest in (1.0, 300.0):
+                    asked["sums", number, factor, longest] = partial(people.scaled_sums, places, weights, longest)
+            asked["items", number] = partial(people.items, places)
+            asked["held", number] = partial(people.holdings, places)
+        for factor in (1, 7):
+            asked["aimed", factor] = partial(
+                people.aimed_weights, 256, 102 + np.arange(size, dtype=np.int64) % 99 * factor
+            )
+
+        def answer(name):
+            found = asked[name]()
+            if name[0] == "held":  # whose they are is in no order
+                return sorted(index for _, indices in found for index in indices.tolist())
+            return [values.tolist() for values in found] if name[0] == "lengths" else found.tolist()
+
+        first = {name: answer(name) for name in asked}
+        assert len({str(each) for each in first.values()}) > 15  # they are different answers
+        few = [
+            ("lengths", 0, 1),
+            ("lengths", 0, 7),
+            ("lengths", 1, 1),
+            ("sums", 0, 1, 300.0),
+            ("aimed", 7),
+            ("held", 0),
+        ]
+        for one, other in combinations(few, 2):
+            for name in (one, other, one):
+                assert answer(name) == first[name], (one, other)
 
 
 def test_of_a_person_with_many_items_256_take_part():
