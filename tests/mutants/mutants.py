@@ -132,7 +132,7 @@ CONTINUAL = in_package(
     ("_people.py", "a person has one item too many", "pairs = pairs[place < room[owners]]", "pairs = pairs[place <= room[owners]]",
      PEOPLE_OVER_TIME),
     ("_people.py", "items before this tick are forgotten", "room[: len(self._held)] -= self._held\n", "\n", PEOPLE_OVER_TIME),
-    ("_people.py", "a pair counts again at another tick", "new = ~_within(self._pairs, pairs)", "new = np.ones(len(pairs), bool)",
+    ("_people.py", "a pair counts again at another tick", "new = ~among(pairs, self._pairs)", "new = np.ones(len(pairs), bool)",
      PEOPLE_OVER_TIME),
     ("_people.py", "people who may bring one item more are forgotten",
      "return held < self.most", "return held < self.most - 1",

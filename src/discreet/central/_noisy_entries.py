@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central._base import (
-    Drawn,
-    Mechanism,
-    lost_by_misra_gries,
-)
+from discreet.central._base import Drawn, Mechanism, lost_by_misra_gries
 from discreet.errors import ParameterError
 from discreet.events.universe import Universe
 from discreet.noise import RandomSource

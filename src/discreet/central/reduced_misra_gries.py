@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +17,27 @@ from discreet.privacy.rounding import SAFETY
 from discreet.summaries import MisraGries, RawCounts, Summary
 
 
-class ReducedEntries(NoisyEntries):
-    """What Algorithm 3 of [LT] makes of the entries of one sketch, or of the sum of several."""
+@dataclass(frozen=True)
+class ReducedMisraGries(NoisyEntries):
+    """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon, or less by rho.
 
+    Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
+    Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one.
+    Noise: in units of 1/(k+1) entries are integers of l1-sensitivity D = m (2k - 1) and l2-sensitivity
+        m sqrt(k^2 + k - 1): discrete Laplace of scale D/epsilon on each, or discrete Gaussian for rho, in counts less
+        than m/sqrt(2 rho).
+    Threshold: over a universe of d items a public cut that with probability 1 - `spurious` no zero entry passes, then
+        the k largest. Without: entries below D are first rounded to D or 0 at random, and published iff they reach D +
+        t with the smallest t >= D for which P[Z >= t] is at most delta.
+    Error: f - n/(k+1) <= entry <= f, plus one noise; the (epsilon, delta) rounding may add up to D/(k+1) < 2m.
+    Argument: [LT] Lemma 16 with the sign of gamma's change corrected; docs/privacy/central.md.
+
+    Items of the summary that are not in the universe are left out; items of the universe that never occurred may be
+    published, with probability `spurious` in all.
+    """
+
+    name: ClassVar[str] = "sensitivity-reduced Misra-Gries"
+    reference: ClassVar[str] = "[LT] Algorithm 3, Lemmas 15, 16 and 22, section 6"
     accepts: ClassVar[tuple[type[Summary], ...]] = (MisraGries,)
 
     @property
@@ -48,30 +66,7 @@ class ReducedEntries(NoisyEntries):
         epsilon, delta = self.spends
         return reduced_threshold(epsilon, delta, self.capacity, max_items=self.most_events)
 
-
-@dataclass(frozen=True)
-class ReducedMisraGries(ReducedEntries):
-    """The entries (c_x - gamma)^+, gamma = sum c/(k+1), with Laplace noise of scale below 2/epsilon, or less by rho.
-
-    Unit: one event, or up to m events of a user (`User(m)`: Lemma 22).
-    Guarantee: epsilon or rho-zCDP over a `universe`; (epsilon, delta) without one.
-    Noise: in units of 1/(k+1) entries are integers of l1-sensitivity D = m (2k - 1) and l2-sensitivity m sqrt(k^2 + k -
-        1):
-        discrete Laplace of scale D/epsilon on each, or discrete Gaussian for rho, in counts less than m/sqrt(2 rho).
-    Threshold: over a universe of d items a public cut that with probability 1 - `spurious` no zero entry passes, then
-        the k largest. Without: entries below D are first rounded to D or 0 at random, and published iff they reach D +
-        t with the smallest t >= D for which P[Z >= t] is at most delta.
-    Error: f - n/(k+1) <= entry <= f, plus one noise; the (epsilon, delta) rounding may add up to D/(k+1) < 2m.
-    Argument: [LT] Lemma 16 with the sign of gamma's change corrected; docs/privacy/central.md.
-
-    Items of the summary that are not in the universe are left out; items of the universe that never occurred may be
-    published, with probability `spurious` in all.
-    """
-
-    name: ClassVar[str] = "sensitivity-reduced Misra-Gries"
-    reference: ClassVar[str] = "[LT] Algorithm 3, Lemmas 15, 16 and 22, section 6"
-
-    def entries(self, summary: MisraGries) -> RawCounts:
+    def entries(self, summary: Any) -> RawCounts:
         return reduced_entries(summary)
 
 

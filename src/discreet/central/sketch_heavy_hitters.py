@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._base import (
-    Drawn,
-    RestsOnLength,
-)
+from discreet.central._base import Drawn, RestsOnLength
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit
 from discreet.privacy.calibration.collisions import Collisions
+from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.checks import probability, whole_number
 from discreet.releases.error_model import ErrorModel, Noise
 from discreet.summaries import CountMin, CountSketch, LinearSketch, Summary
@@ -297,14 +295,7 @@ def cells_sigma(epsilon: float, delta: float, depth: int, items: int) -> float:
 @lru_cache(maxsize=256)
 def unreached(noise: Noise, draws: int, failure: float) -> int:
     """The smallest t >= 1 with draws * P[Z >= t] <= failure."""
-    high = 1
-    while draws * noise.upper_tail(high) > failure:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if draws * noise.upper_tail(middle) > failure else (low, middle)
-    return high
+    return smallest(lambda t: draws * noise.upper_tail(t) <= failure, 1)
 
 
 _LARGEST_RATE = 700.0

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.central._noisy_entries import reduced_entries
-from discreet.central.reduced_misra_gries import ReducedEntries
+from discreet.central.reduced_misra_gries import ReducedMisraGries
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.values import item_order, items_array
 from discreet.privacy.checks import whole_number
@@ -18,7 +18,7 @@ from discreet.summaries import MisraGries, RawCounts
 
 
 @dataclass(frozen=True)
-class Summed(ReducedEntries):
+class Summed(ReducedMisraGries):
     """Each sketch is reduced as in `ReducedMisraGries`, the entries are added up, and the sum gets the noise.
 
     It takes a list of unmerged sketches, one a stream, and holds all their counters at once.
@@ -65,7 +65,7 @@ class Summed(ReducedEntries):
                 "must be part of one stream only"
             )
 
-    def entries(self, summary: Sequence[MisraGries]) -> RawCounts:
+    def entries(self, summary: Any) -> RawCounts:
         return summed_entries(summary)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.continual._base import State
 from discreet.continual._factors import MAX_HORIZON
@@ -22,6 +21,7 @@ from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.noise.source import Integers
 from discreet.privacy.checks import whole_number
 from discreet.summaries.counters import ValuesSeen, wrap_counters
+from discreet.summaries.people import among
 
 _ITEM_BITS = 32
 _MOST_ITEMS = 2**_ITEM_BITS
@@ -68,7 +68,7 @@ class PeopleSeen:
         if items.max(initial=0) >= _MOST_ITEMS:
             raise DataError(f"people over time can have at most 2**{_ITEM_BITS} different items")
         pairs, first = np.unique(people[rows] << _ITEM_BITS | items[rows], return_index=True)
-        new = ~_within(self._pairs, pairs)
+        new = ~among(pairs, self._pairs)
         pairs, first = pairs[new], first[new]
         order = np.lexsort((first, pairs >> _ITEM_BITS))
         pairs = pairs[order]
@@ -97,7 +97,7 @@ class PeopleSeen:
             return Again(np.zeros(0, np.int64), np.zeros(0, np.int64))
         rows = np.flatnonzero((people >= 0) & (items >= 0))
         pairs = np.unique(people[rows] << _ITEM_BITS | items[rows])
-        pairs = pairs[_within(self._pairs, pairs)]
+        pairs = pairs[among(pairs, self._pairs)]
         places = np.searchsorted(self._pairs, pairs)
         begins = self._last[places] < tick - self.window
         counts = begins if self.visits is None else begins & (self._visits[places] < self.visits)
@@ -217,11 +217,3 @@ def assumed_of_visits(max_visits: int | None) -> tuple[str, ...]:
         return ()
     visits = "visit counts" if max_visits == 1 else f"{max_visits} visits count"
     return (f"people who come back more often are hidden, too: the first {visits}",)
-
-
-def _within(known: Integers, asked: Integers) -> npt.NDArray[np.bool_]:
-    """Which of `asked` are in `known`; both are in order."""
-    if not len(known):
-        return np.zeros(len(asked), bool)
-    places = np.searchsorted(known, asked)
-    return np.asarray(known[np.minimum(places, len(known) - 1)] == asked)

@@ -21,14 +21,7 @@ from discreet.events.items import listed, refuse_no_column, rules
 from discreet.events.universe import Universe, Words
 from discreet.multiparty._base import known
 from discreet.multiparty.hierarchy import LevelAggregator, LevelProtocol
-from discreet.multiparty.levels import (
-    Levels,
-    Nodes,
-    Strings,
-    levels_of,
-    occupied,
-    ordered_universe,
-)
+from discreet.multiparty.levels import Levels, Nodes, Strings, levels_of, occupied, ordered_universe
 from discreet.privacy import Estimate
 from discreet.privacy.checks import whole_number
 

@@ -16,14 +16,7 @@ from discreet.events.universe import Words
 from discreet.multiparty._base import Round, known, known_protocol
 from discreet.multiparty.aggregator import Aggregator, Limits, liars_among
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars
-from discreet.multiparty.levels import (
-    HasParts,
-    IntervalQuestions,
-    Levels,
-    Strings,
-    levels_of,
-    ordered_universe,
-)
+from discreet.multiparty.levels import HasParts, IntervalQuestions, Levels, Strings, levels_of, ordered_universe
 from discreet.multiparty.local_protocol import LocalProtocol
 from discreet.multiparty.wire import Heard, Message, pack_parts, read_varint, unpack_parts, varint
 from discreet.noise import RandomSource

@@ -33,6 +33,7 @@ from discreet.noise import RandomSource
 from discreet.privacy import Budget, shuffled
 from discreet.privacy.checks import whole_or_none
 from discreet.privacy.rounding import figure_up
+from discreet.summaries.people import among
 
 USUAL_DELTA = 1e-8
 """At which the second promise of shuffled rounds is stated, unless another is asked for."""
@@ -337,17 +338,9 @@ class _Box:
 
     def remove(self, numbers: Words) -> None:
         """Those with these numbers, which are in order, are no longer here."""
-        kept = ~_among(self._numbers[: self.count], numbers)
+        kept = ~among(self._numbers[: self.count], numbers)
         self._numbers, self._values = self._numbers[: self.count][kept], self._values[: self.count][kept]
         self.count = len(self._numbers)
-
-
-def _among(numbers: Words, others: Words) -> npt.NDArray[np.bool_]:
-    """Which of the numbers are among others, which are in order."""
-    if not len(others):
-        return np.zeros(len(numbers), bool)
-    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
-    return np.asarray(others[places] == numbers)
 
 
 class LocalAggregator(Aggregator):
@@ -464,7 +457,7 @@ class ShuffledAggregator(LocalAggregator):
         for batch in parts.batches:
             self._box.remove(batch.numbers)  # it is not new any more
             self._left.remove(batch.numbers)
-            rest = ~_among(batch.numbers, shown)
+            rest = ~among(batch.numbers, shown)
             if rest.all():
                 self._show(batch)
             elif rest.any():
@@ -481,7 +474,7 @@ class ShuffledAggregator(LocalAggregator):
     def _count(self, reports: Sequence[Reports]) -> int:
         """These were heard; how many were before."""
         numbers = self._numbers(reports)
-        new = numbers[~_among(numbers, self._numbers(self._parts().all()))]
+        new = numbers[~among(numbers, self._numbers(self._parts().all()))]
         self._note(runs_of(new))
         self._total += len(new)
         return len(numbers) - len(new)
@@ -492,7 +485,7 @@ class ShuffledAggregator(LocalAggregator):
         return np.sort(np.concatenate([np.zeros(0, np.uint64), *(each.numbers for each in reports)]))
 
     def _unless(self, reports: Reports, here: Sequence[Reports]) -> Reports:
-        return reports.only(~_among(reports.numbers, self._numbers(here)))
+        return reports.only(~among(reports.numbers, self._numbers(here)))
 
     # ---- states ------------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.central._base import (
-    Drawn,
-    RestsOnLength,
-)
+from discreet.central._base import Drawn, RestsOnLength
 from discreet.central.sketch_heavy_hitters import DeltaParts, cells_sigma, unreached
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource

@@ -18,11 +18,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central._base import (
-    Drawn,
-    RestsOnLength,
-    per_event,
-)
+from discreet.central._base import Drawn, RestsOnLength, per_event
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit

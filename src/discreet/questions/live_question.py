@@ -12,18 +12,7 @@ from typing import Any, ClassVar
 
 from discreet.errors import ParameterError, WordError
 from discreet.questions.question import Worded, look_up
-from discreet.questions.words import (
-    SAID,
-    Refusal,
-    ValueKind,
-    choice,
-    excludes,
-    flag,
-    needs,
-    plain,
-    whole,
-    word,
-)
+from discreet.questions.words import SAID, Refusal, ValueKind, choice, excludes, flag, needs, plain, whole, word
 from discreet.questions.words import column as one_column
 
 MAX_ITEMS = 10

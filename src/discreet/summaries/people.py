@@ -160,6 +160,14 @@ def each_once(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return numbers
 
 
+def among(numbers: npt.NDArray[Any], known: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which of the numbers are among those known, which are in order."""
+    if not len(known):
+        return np.zeros(len(numbers), bool)
+    places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    return np.asarray(known[places] == numbers)
+
+
 class ListedPeople(People):
     """People given as lists of items, in memory: for small data, tests and audits. NOT private.
 

@@ -7,14 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from discreet import _native
-from discreet.events.items import (
-    DEFAULT_MAX_KEY_BYTES,
-    Item,
-    arrow_chunks,
-    is_arrow,
-    prepare_column,
-    rules,
-)
+from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, arrow_chunks, is_arrow, prepare_column, rules
 from discreet.privacy.checks import whole_number
 from discreet.privacy.estimate import Estimate
 from discreet.summaries.counters import MAX_CAPACITY, CounterSummary, RawCounts
