@@ -58,7 +58,7 @@ def watch(
 
     rule = Rule.of(live)
     ticks = None if live.horizon is None else ticks_in(live.horizon, rule.seconds)
-    task, payer, k = task_of(live, ticks), paying.payer, live.k
+    task, payer = task_of(live, ticks), paying.payer
     dialect = dialect_of(given["header"], given["delimiter"], given["quote"])
     reader = reader_of(live, file, given["input_format"], dialect, remark, given["encoding"])
     from discreet.watch.watcher import watching
@@ -68,25 +68,20 @@ def watch(
     one_tick = partial(uninterrupted, stops=True)
     with watching(state, task, budget, payer, reader, rule, restored=restored, undisturbed=one_tick) as watcher:
         if watcher.resumed:
-            remark(f"going on after {_reached(watcher)}")
+            remark(f"going on after {watcher.reached}")
         try:
             for result in watcher.releases(once):
-                _print(result, watcher, k)
+                _print(result, watcher, live.k)
                 if shows_progress:  # what is left out is for the operator's eyes alone
                     _note_left_out(watcher)
         except Interrupted:
             interrupt_arrived()
-            remark(f"stopped after {_reached(watcher)}; the state file goes on from there")
+            remark(f"stopped after {watcher.reached}; the state file goes on from there")
             return
         if not shows_progress:
             _note_left_out(watcher)
         if watcher.is_over:
             remark(f"the horizon of {numbered(ticks or 0, 'tick')} is used up")
-
-
-def _reached(watcher: Watcher) -> str:
-    tick, horizon = watcher.run.mechanism.tick, watcher.run.task.horizon
-    return f"tick {tick}" if horizon is None else f"tick {tick} of {horizon}"
 
 
 def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
@@ -104,10 +99,5 @@ def _print(result: dict[str, Any], watcher: Watcher, k: int) -> None:
 
 
 def _note_left_out(watcher: Watcher) -> None:
-    lag = getattr(watcher.reader.source, "lag", None)  # of a queue
-    if lag:
-        remark(f"waiting in the queue: {numbered(lag, 'message')}")
-    reasons = watcher.left_out
-    if reasons:
-        counts = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())
-        remark(f"rows left out since the start (not private: do not publish): {counts}")
+    for told in watcher.remarks:
+        remark(told)

@@ -391,8 +391,9 @@ class Release:
         if self.steps is not None:
             below, above = (np.ceil(np.asarray(side) * self.steps + 0.5) for side in (below, above))  # they are rounded
         if self.error_model.scaling is not None and self.steps is not None:
-            lost = self.error_model.scaling.above(self.counts + above, self.steps, 1.0 - confidence)
-            above = np.maximum(lost, self.counts + above) - self.counts
+            counts = self.counts
+            lost = self.error_model.scaling.above(counts + above, self.steps, 1.0 - confidence)
+            above = np.maximum(lost, counts + above) - counts
         cut = self.threshold if self.error_model.of_published else None
         return _native.bounds_of(self._counts, below, above, float(self.error_model.lowest), cut)
 
@@ -456,7 +457,7 @@ class Release:
         told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
-            told.append(missing(**self.left_out.numbers()))
+            told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
 from discreet.errors import CorruptStateError, ParameterError
+from discreet.privacy.checks import numbered
 from discreet.storage import MAGIC, StateFile, locked, open_state, seal_state
 from discreet.watch.tasks import Run, Task
 from discreet.watch.ticks import Add, End, Rule, Ticker
@@ -73,6 +74,20 @@ class Watcher:
     def left_out(self) -> dict[str, int]:
         """Rows that are in no tick, by the reason. NOT PRIVATE: for the operator's eyes."""
         return dict(sorted((self.reader.bad + self.ticker.left_out).items()))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What waits, and what was left out, for the operator, who has the data. NOT PRIVATE."""
+        lag = getattr(self.reader.source, "lag", None)  # of a queue
+        told = [f"waiting in the queue: {numbered(lag, 'message')}"] if lag else []
+        counts = ", ".join(f"{count:,}: {reason}" for reason, count in self.left_out.items())
+        return [*told, f"rows left out since the start (not private: do not publish): {counts}"] if counts else told
+
+    @property
+    def reached(self) -> str:
+        """How far it is."""
+        tick, horizon = self.run.mechanism.tick, self.run.task.horizon
+        return f"tick {tick}" if horizon is None else f"tick {tick} of {horizon}"
 
     @classmethod
     def open(
