@@ -82,7 +82,7 @@ class PanStream(LiveStream):
             begin(self.account(1), self.charge_id(1), self._bill(1), self._token.encode(), what="stream")
         else:
             self._charge(1)
-        self._register("pan.state")
+        self.around.store.begin(self.name, self.definition, "pan.state", self.span)
 
     def _is_mine(self) -> bool:
         """Whether the file was begun under this definition."""

@@ -17,12 +17,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError, TakenOverError
 from discreet.privacy.ledger import Ledger
 from discreet.service.folder import make_folder
 from discreet.watch.timetable import RunSpan
+
+if TYPE_CHECKING:
+    from discreet.service.definitions import StreamDefinition
 
 _VERSION = 2
 _PATIENCE = 30.0  # seconds, for other processes that write
@@ -176,23 +179,19 @@ class Store:
             for name, definition, digest, begins, grants, run, tick, file in rows
         }  # fmt: skip
 
-    def begin(
-        self, name: str, definition: dict[str, Any], digest: str, grants: list[dict[str, Any]], file: str, span: RunSpan
-    ) -> None:
-        """A new stream, before its first tick."""
-        row = (name, json.dumps(definition), digest, span.begins, json.dumps(grants))
+    def begin(self, name: str, definition: StreamDefinition, file: str, span: RunSpan) -> None:
+        """A new stream, before its first tick, with the file of its first state."""
+        words, grants = json.dumps(definition.fixed()), json.dumps(definition.announced())
+        row = (name, words, definition.digest, span.begins, grants)
         with self.writing() as db:
             db.execute("insert into streams values (?, ?, ?, ?, ?)", row)
             db.execute("insert into states values (?, 1, 0, ?)", (name, file))
             _keep_run(db, name, span)
 
-    def describe(self, name: str, definition: dict[str, Any], grants: list[dict[str, Any]]) -> None:
-        """Words about a stream and what follows may be said anew."""
+    def announce(self, name: str, definition: StreamDefinition) -> None:
+        """More grants than before may follow."""
         with self.writing() as db:
-            db.execute(
-                "update streams set definition = ?, grants = ? where name = ?",
-                (json.dumps(definition), json.dumps(grants), name),
-            )
+            db.execute("update streams set grants = ? where name = ?", (json.dumps(definition.announced()), name))
 
     def next_run(self, name: str, span: RunSpan, file: str) -> None:
         """The stream goes on under its next grant, with a new state."""

@@ -211,12 +211,7 @@ class LiveStream(abc.ABC):
                     f"a further grant must be announced before the end; stream {self.name!r} ends at {moment(ends)}"
                 )
         if grants != kept.grants:
-            self.around.store.describe(self.name, self.definition.fixed(), grants)
-
-    def _register(self, file: str) -> None:
-        """The store has the new stream, with its definition and the file of its first state."""
-        definition, store = self.definition, self.around.store
-        store.begin(self.name, definition.fixed(), definition.digest, definition.announced(), file, self.span)
+            self.around.store.announce(self.name, self.definition)
 
     def charge_id(self, run: int) -> str:
         """Under which the ledger has a run: it holds the definition's digest."""
@@ -459,8 +454,7 @@ class SpooledStream(LiveStream):
     def _begin(self) -> None:
         account = self.account(1)
         self.present = self._run_of(1, account)
-        file = self._save(1, 0)
-        self._register(file)
+        self.around.store.begin(self.name, self.definition, self._save(1, 0), self.span)
         # The state is on disk before the charge: anyone who restarts has the token that the charge is tied to.
         self.present.begin()
 
