@@ -9,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +36,6 @@ _COUNTED = {
     "weights": "sum of weights",
     "sums": "sum of values",
 }
-_Named: TypeAlias = tuple[dict[str, str], list[str]]  # labels of items, by what their repr is, and fonts
 _OF_EMOJI = "\ufe0e\ufe0f\u200d"  # say how their neighbours look, which are spelled
 _NEVER = ("Last Resort", "STIX", "cm", "DejaVu Math")  # boxes, and mathematics under other names
 
@@ -67,10 +66,10 @@ def plot_histogram(
     if not len(shown):
         _sentence(axes, none_passed(histogram))
     elif kind == "bars":
-        _bars(axes, shown, confidence)
+        _bars(axes, shown, confidence, *_labels(shown.items))
         _below(axes, ax, ", with ".join(counted))
     else:
-        _sorted_line(axes, shown, confidence)
+        _sorted_line(axes, shown, confidence, *_labels(shown.items, _SHORT))
         axes.set_ylabel(counted[0])
         _below(axes, ax, f"with {counted[1]}")
     rest = histogram.head(len(shown)).rest(confidence)
@@ -103,22 +102,24 @@ def _small_multiples(
     ends = [_ends(found.counts, *found.bounds(confidence))[0] for _, found in shown if len(found)]
     families = _fonts(frozenset("".join(names)))
     # An item has one label, in whichever group it is.
-    items = [item for _, found in shown for item in _without_group(found.items, len(histogram.by))]
-    different = {repr(item): item for item in items}  # 1 and True are not the same
-    labels, fonts = _labels([*different.values()], _IN_PANEL if kind == "bars" else _SHORT)
-    named = dict(zip(different, labels, strict=True)), fonts
-    for panel, (_, found), name in zip(every, shown, names, strict=False):
+    by = len(histogram.by)
+    items = [[item[by] if len(item) == by + 1 else item[by:] for item in found.items] for _, found in shown]
+    different = {repr(item): item for own in items for item in own}  # 1 and True are not the same
+    texts, fonts = _labels([*different.values()], _IN_PANEL if kind == "bars" else _SHORT)
+    label_of = dict(zip(different, texts, strict=True))
+    for panel, (_, found), name, own in zip(every, shown, names, items, strict=False):
+        labels = [label_of[repr(item)] for item in own]
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
         if not len(found):
             _sentence(panel, "no item passed")
         elif kind == "bars":
-            _bars(panel, found, confidence, len(histogram.by), named)
+            _bars(panel, found, confidence, labels, fonts)
             panel.set_ylim(len(found) - rows - 0.7, len(found) - 0.3)
             panel.set_xlim(0, max(ends))
             panel.tick_params(axis="x", labelsize=7)
         else:
-            _sorted_line(panel, found, confidence, len(histogram.by), named)
+            _sorted_line(panel, found, confidence, labels, fonts)
             panel.set_ylim(0, max(ends))
         panel.set_title(_spelled(name, families[1]), fontsize=9, fontfamily=families[0], parse_math=False)
     for panel in every[len(shown) :]:
@@ -281,7 +282,7 @@ def _sentence(axes: Any, text: str) -> None:
     axes.text(0.5, 0.5, told, ha="center", va="center", fontsize=10, transform=axes.transAxes)
 
 
-def _bars(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Named | None = None) -> None:
+def _bars(axes: Any, shown: Release, confidence: float, labels: list[str], families: list[str]) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))[::-1]
     axes.barh(places, shown.counts, color=_BAR, height=0.7)
@@ -292,7 +293,6 @@ def _bars(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Nam
     axes.plot(ends[known], places[known], "|", color=_INK, markersize=6)
     if not known.all():  # what is empty and not clipped would be laid out as if it were anywhere
         axes.plot(ends[~known], places[~known], ">", color=_INK, markersize=6, clip_on=False)
-    labels, families = _labels(_without_group(shown.items, by), named=named)
     axes.set_yticks(places, labels, fontfamily=families, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(-0.7, len(shown) - 0.3)
@@ -300,16 +300,10 @@ def _bars(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Nam
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _without_group(items: Sequence[Any], by: int) -> list[Any]:
-    """The items without the values that say their group."""
-    return [item if not by else item[by] if len(item) == by + 1 else item[by:] for item in items]
-
-
-def _sorted_line(axes: Any, shown: Release, confidence: float, by: int = 0, named: _Named | None = None) -> None:
+def _sorted_line(axes: Any, shown: Release, confidence: float, labels: list[str], families: list[str]) -> None:
     lower, upper = shown.bounds(confidence)
     places = np.arange(len(shown))
     _band(axes, places, shown.counts.astype(float), lower, upper, _LINES[0], None)
-    labels, families = _labels(_without_group(shown.items, by), _SHORT, named)
     axes.set_xticks(
         places,
         labels,
@@ -352,13 +346,8 @@ def _ends(counts: Any, lower: Any, upper: Any) -> tuple[float, Any]:
 # ---- labels that can be drawn ----------------------------------------------------------------------------------------
 
 
-def _labels(items: Sequence[Any], most: int = _LONGEST, named: _Named | None = None) -> tuple[list[str], list[str]]:
-    """Labels for the items, all different, of characters that there are fonts for; and the fonts.
-
-    With `named` both are known.
-    """
-    if named is not None:
-        return [named[0][repr(item)] for item in items], named[1]
+def _labels(items: Sequence[Any], most: int = _LONGEST) -> tuple[list[str], list[str]]:
+    """Labels for the items, all different, of characters that there are fonts for; and the fonts."""
     texts = [readable(item) for item in items]
     families, drawable = _fonts(frozenset("".join(texts)))
     return cut([_spelled(text, drawable) for text in texts], most), families
