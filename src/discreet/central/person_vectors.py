@@ -347,9 +347,15 @@ def aims(noisy: Counts, passed: npt.NDArray[np.bool_], sigma: Fraction) -> Count
     alone has can weigh beside the person's others. Whole numbers throughout, so that every engine has the same.
     """
     low, wide = int(AIM_FROM * 2 * sigma), int((AIM_TO - AIM_FROM) * 2 * sigma)
-    over = 2 * np.minimum(noisy, int(AIM_TO * sigma) + 1) - low
-    near = np.clip(np.maximum(over, 0) * MOST_AIM // wide, LEAST_AIM, MOST_AIM)
-    return np.asarray(np.where(passed, LEAST_AIM, near), np.int64)
+    near = np.minimum(noisy, int(AIM_TO * sigma) + 1)
+    near *= 2
+    near -= low
+    np.maximum(near, 0, out=near)
+    near *= MOST_AIM
+    near //= wide
+    np.clip(near, LEAST_AIM, MOST_AIM, out=near)
+    near[passed] = LEAST_AIM
+    return near
 
 
 def _binned(edges: Array, squared: Array, times: Counts) -> Counts:

@@ -96,7 +96,7 @@ class MemoryPeople(PairSums, OpenPeople):
         return weights[self._places]
 
     def aimed_weights(self, most_items: int, aims: Counts) -> Counts:
-        index = self._index(np.arange(len(self._places)))
+        index = self._indexed(self._places)
         return np.frombuffer(self._pairs.aimed(most_items, self._hashes, index, aims), np.int64)
 
     def items(self, places: Counts) -> pa.Array:
@@ -114,8 +114,12 @@ class MemoryPeople(PairSums, OpenPeople):
         yield self._held[1]
 
     def _index(self, places: Counts) -> npt.NDArray[np.int32]:
+        return self._indexed(self._places[places])
+
+    def _indexed(self, numbers: Counts) -> npt.NDArray[np.int32]:
+        """For every number of an item where it is among these, or -1."""
         index = np.full(len(self._hashes), -1, np.int32)
-        index[self._places[places]] = np.arange(len(places), dtype=np.int32)
+        index[numbers] = np.arange(len(numbers), dtype=np.int32)
         return index
 
 

@@ -1,9 +1,9 @@
 // Numbers for values, in the order of their first appearance. Memory grows with the distinct ones.
 //
 // Of a row, the table holds 8 bytes: half of the hash and the number. Values lie apart, by their numbers, and are written
-// once: a table that grows moves neither them nor their hashes. Rows are looked up in blocks, with what each will need
-// asked for ahead, so that the misses of a block wait together: also of a row whose place is not the first that its hash
-// leads to, which is one in four where the table is half full.
+// once: a table that grows does not move them. Rows are looked up in blocks, with what each will need asked for ahead, so
+// that the misses of a block wait together: also of a row whose place is not the first that its hash leads to, as one in
+// four has where the table is half full.
 #pragma once
 
 #include <algorithm>
@@ -29,17 +29,16 @@ class NumberedKeys<IntKey> {
   static constexpr bool kApart = false;  // a number leads to the value itself
   uint64_t bytes() const { return values_.capacity() * sizeof(uint64_t); }
   IntKey at(size_t number) const { return {values_[number]}; }
-  uint64_t hash_at(size_t number, const HashKey& seed) const { return at(number).hash(seed); }
-  bool equals(size_t number, IntKey key, uint64_t) const { return values_[number] == key.value; }
+  bool equals(size_t number, IntKey key) const { return values_[number] == key.value; }
   void prefetch(size_t number) const { __builtin_prefetch(values_.data() + number); }
   void prefetch_apart(size_t, IntKey) const {}
-  void add(IntKey key, uint64_t) { values_.push_back(key.value); }
+  void add(IntKey key) { values_.push_back(key.value); }
 
  private:
   LineVector<uint64_t> values_;
 };
 
-// Each as one record: hash, size, tag and bytes.
+// Each as one record: size, tag and bytes.
 template <>
 class NumberedKeys<StrKey> {
  public:
@@ -47,20 +46,18 @@ class NumberedKeys<StrKey> {
   uint64_t bytes() const { return records_.capacity() * sizeof(char*) + chunk_bytes_; }
   StrKey at(size_t number) const {
     const char* record = records_[number];
-    return {record + kBytes, load32(record + kSize), static_cast<Tag>(record[kTag])};
+    return {record + kBytes, load32(record), static_cast<Tag>(record[kTag])};
   }
-  uint64_t hash_at(size_t number, const HashKey&) const { return load64(records_[number]); }
-  bool equals(size_t number, StrKey key, uint64_t hash) const {
-    const char* record = records_[number];
-    return load64(record) == hash && load32(record + kSize) == key.size && static_cast<Tag>(record[kTag]) == key.tag &&
-           equal_bytes(record + kBytes, key.data, key.size);
+  bool equals(size_t number, StrKey key) const {
+    const StrKey known = at(number);
+    return known.size == key.size && known.tag == key.tag && equal_bytes(known.data, key.data, key.size);
   }
   void prefetch(size_t number) const { __builtin_prefetch(records_.data() + number); }
   void prefetch_apart(size_t number, StrKey key) const {  // where the record of this key begins and ends
     __builtin_prefetch(records_[number]);
     __builtin_prefetch(records_[number] + kBytes + key.size);
   }
-  void add(StrKey key, uint64_t hash) {
+  void add(StrKey key) {
     const size_t size = kBytes + key.size;
     if (size > room_) {
       room_ = std::max(size, std::clamp<size_t>(chunk_bytes_, kFirstChunk, kLargestChunk));
@@ -68,8 +65,7 @@ class NumberedKeys<StrKey> {
       chunk_bytes_ += room_;
       free_ = chunks_.back().get();
     }
-    std::memcpy(free_, &hash, sizeof hash);
-    std::memcpy(free_ + kSize, &key.size, sizeof key.size);
+    std::memcpy(free_, &key.size, sizeof key.size);
     free_[kTag] = static_cast<char>(key.tag);
     if (key.size) std::memcpy(free_ + kBytes, key.data, key.size);
     records_.push_back(free_);
@@ -78,7 +74,7 @@ class NumberedKeys<StrKey> {
   }
 
  private:
-  static constexpr size_t kSize = 8, kTag = 12, kBytes = 13;  // where in a record
+  static constexpr size_t kTag = 4, kBytes = 5;  // where in a record
   static constexpr size_t kFirstChunk = 1 << 12, kLargestChunk = 1 << 20;
 
   LineVector<const char*> records_;
@@ -109,7 +105,7 @@ class Interner {
         uint32_t likely[kBlock];
         ask_ahead(keys, hashes, n, likely);
         for (size_t i = 0; i < n; ++i) {
-          const bool known = likely[i] != kNoNumber && keys_.equals(likely[i], keys[i], hashes[i]);
+          const bool known = likely[i] != kNoNumber && keys_.equals(likely[i], keys[i]);
           *out++ = known ? static_cast<int32_t>(likely[i]) : number(keys[i], hashes[i]);
         }
       });
@@ -124,7 +120,7 @@ class Interner {
   // The keyed hashes of the keys by their numbers. A number depends on all rows before; a hash on the key alone.
   std::vector<uint64_t> hashes() const {
     std::vector<uint64_t> out(size_);
-    for (size_t number = 0; number < size_; ++number) out[number] = keys_.hash_at(number, seed_);
+    for (size_t number = 0; number < size_; ++number) out[number] = keys_.at(number).hash(seed_);
     return out;
   }
 
@@ -159,12 +155,12 @@ class Interner {
     size_t at = home(upper);
     for (; slots_[at] != kFree; at = next(at)) {
       const uint32_t number = static_cast<uint32_t>(slots_[at]);
-      if (slots_[at] >> 32 == upper && keys_.equals(number, key, hash)) return static_cast<int32_t>(number);
+      if (slots_[at] >> 32 == upper && keys_.equals(number, key)) return static_cast<int32_t>(number);
     }
     if (size_ >= kMost) throw DataError("more different values than can be numbered (2**30)");
-    keys_.add(key, hash);
+    keys_.add(key);
     slots_[at] = upper << 32 | size_;
-    if (2 * ++size_ > slots_.size()) grow();
+    if (8 * ++size_ > 5 * slots_.size()) grow();
     return static_cast<int32_t>(size_ - 1);
   }
   void grow() {
@@ -197,7 +193,7 @@ class Interner {
   }
 
   HashKey seed_;
-  LineVector<uint64_t> slots_;  // upper half of the hash << 32 | number, or kFree; at most half are taken
+  LineVector<uint64_t> slots_;  // upper half of the hash << 32 | number, or kFree; at most 5 of 8 are taken
   NumberedKeys<Key> keys_;
   uint64_t size_ = 0;
 };

@@ -125,7 +125,10 @@ class Pairs {
       return [&, choice = Choice()](size_t begin, size_t end) mutable {
         if (end - begin <= most_items) {
           const int64_t weight = weights[end - begin];
-          for (size_t at = begin; at < end; ++at) sums[item(at)] += weight;
+          for (size_t at = begin; at < end; ++at) {
+            __builtin_prefetch(&sums[item_after(at, kAhead)], 1);
+            sums[item(at)] += weight;
+          }
           return;
         }
         choose(begin, end, most_items, keys, choice);
@@ -141,6 +144,13 @@ class Pairs {
     return sums_over_people(chosen, [&](std::vector<int64_t>& sums) {
       return [&, choice = Choice()](size_t begin, size_t end) mutable {
         if (end - begin <= most_items) {
+          for (size_t at = begin; at < end; ++at) {
+            __builtin_prefetch(&index[item_after(at, 2 * kAhead)]);
+            if (const int32_t later = index[item_after(at, kAhead)]; later >= 0) {
+              __builtin_prefetch(&weights[later]);
+              __builtin_prefetch(&sums[static_cast<size_t>(later)], 1);
+            }
+          }
           add_scaled(sums, index, weights, 1.0, [&](auto&& f) {
             for (size_t at = begin; at < end; ++at) f(item(at), 1);
           });
@@ -216,6 +226,7 @@ class Pairs {
   static constexpr int kPartBits = 10;         // parts are at most 2^10: more places to write to at once are slower
   static constexpr uint64_t kFewRows = 1 << 13;  // not worth a part of their own
   static constexpr uint64_t kFewForThreads = 1 << 16;
+  static constexpr size_t kAhead = 16;  // pairs
 
   struct Block {
     std::vector<uint64_t> keys;
@@ -228,6 +239,8 @@ class Pairs {
 
   size_t threads_for(uint64_t rows) const { return rows < kFewForThreads ? 1 : threads_; }
   uint32_t item(size_t at) const { return static_cast<uint32_t>(pairs_[at]); }
+  // That of a pair that comes later, or another: to ask for what it will touch, since items lie all over memory.
+  uint32_t item_after(size_t at, size_t pairs) const { return item(std::min<size_t>(at + pairs, rows_ - 1)); }
   int64_t entry(size_t at) const { return entry_ == Entry::present ? 1 : std::min(sums_[at], most_); }
 
   // Calls f(begin, end) for the pairs of every person of one of this many shares.
