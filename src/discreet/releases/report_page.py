@@ -100,9 +100,7 @@ def _answer(report: ReportRelease, part: ReportPart) -> str:
             f'<div class="number">{amount(answer.value)}</div><div class="bar">{bar}</div>'
             f'<div class="quiet">{between_}</div>'
         )
-    if hasattr(answer, "cells"):
-        return _estimates(answer)
-    return str(answer._repr_html_())
+    return _estimates(answer)
 
 
 def _estimates(answer: Any) -> str:
