@@ -12,6 +12,7 @@
 #include "discreet/readers/json_lines.hpp"
 #include "discreet/readers/text_items.hpp"
 #include "discreet/readers/web_log.hpp"
+#include "ingest.hpp"
 #include "module.hpp"
 
 namespace discreet {
@@ -196,9 +197,9 @@ class TextBlock {
                                  const CellCondition* condition) const {
     return delimited_items(memory(), ends_, begin_, marks, columns, more, condition);
   }
-  std::optional<TextRows> rows(CellMarks marks, const std::vector<int>& columns, bool more, size_t wanted,
-                               const CellCondition* condition) const {
-    return rows_of_cells(records(), ends_, begin_, marks, columns, more, wanted, condition);
+  std::optional<ChosenRows> rows(CellMarks marks, const std::vector<int>& columns, bool more,
+                                 const CellCondition* condition) const {
+    return rows_of_cells(records(), ends_, begin_, marks, columns, more, condition);
   }
 
  private:
@@ -228,17 +229,18 @@ MadeItems delimited_items_of(const TextBlock& self, int delimiter, const std::ve
   return made([&] { return self.items(marks, columns, more, condition); });
 }
 
-std::optional<Read> delimited_rows_of(const TextBlock& self, int delimiter, const std::vector<int>& columns, int quote,
-                                      bool more, size_t wanted, const CellCondition* condition) {
+std::optional<std::pair<Read, bool>> delimited_rows_of(const TextBlock& self, int delimiter,
+                                                       const std::vector<int>& columns, int quote, bool more,
+                                                       const CellCondition* condition) {
   const CellMarks marks = checked_marks(delimiter, quote);
-  if (!wanted || wanted > places_in(columns)) throw ParameterError("a column has no cell");
-  std::optional<TextRows> rows;
+  if (!places_in(columns)) throw ParameterError("a column has no cell");
+  std::optional<ChosenRows> chosen;
   {
     nb::gil_scoped_release release;
-    rows = self.rows(marks, columns, more, wanted, condition);
+    chosen = self.rows(marks, columns, more, condition);
   }
-  if (!rows) return std::nullopt;
-  return found(self.records(), *rows, [] {});
+  if (!chosen) return std::nullopt;
+  return std::pair(found(self.records(), chosen->rows, [] {}), chosen->sure);
 }
 
 // Parts of a condition by their names, as `engines/cell_conditions.py` has them.
@@ -298,6 +300,45 @@ MadeItems json_items_of(const TextBlock& self, std::optional<std::string> wanted
   return items_of_rows(self, reader);
 }
 
+// What a condition says of rows of Arrow, whose columns of text are in their places; None is one that it does not look
+// at.
+nb::bytes said_of(const CellCondition& self, const std::vector<nb::object>& given) {
+  std::vector<std::optional<Column>> columns;
+  std::vector<std::unique_ptr<ColumnSource>> sources;
+  std::optional<int64_t> rows;
+  for (const nb::object& each : given) {
+    auto& column = columns.emplace_back();
+    if (each.is_none()) continue;
+    sources.push_back(open_column(each));
+    column.emplace();
+    Column after;
+    if (!sources.back()->next(*column) || sources.back()->next(after))
+      throw ParameterError("a column must be one array");
+    if (column->kind != KeyKind::string || column->dictionary) throw ParameterError("a column must be of text");
+    if (rows.value_or(column->length) != column->length)
+      throw ParameterError("columns must have the same number of rows");
+    rows = column->length;
+  }
+  for (size_t place = 0; place < self.places(); ++place)
+    if (self.looks_at(place) && (place >= columns.size() || !columns[place]))
+      throw ParameterError("a condition looks at a column that is not given");
+  const nb::bytes out = unwritten(static_cast<size_t>(rows.value_or(0)));
+  char* const said = written(out);
+  nb::gil_scoped_release release;
+  for (int64_t row = 0; row < rows.value_or(0); ++row) {
+    bool all_text = true;
+    const Said found = self.of([&](size_t place) -> std::optional<std::string_view> {
+      const Column& column = *columns[place];
+      if (!column.valid(row)) return std::nullopt;
+      const std::string_view text = bytes_at(column, row);
+      all_text = all_text && is_utf8(text);
+      return text;
+    });
+    said[row] = static_cast<char>(all_text ? found : Said::unsure);
+  }
+  return out;
+}
+
 nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
 void bind_blocks(nb::module_& m) {
@@ -306,7 +347,11 @@ void bind_blocks(nb::module_& m) {
                             "column, sign, what is written), that are joined by AND.")
       .def(
           "__init__", [](CellCondition* self, const Steps& steps) { new (self) CellCondition(cell_condition(steps)); },
-          nb::arg("conditions"));
+          nb::arg("conditions"))
+      .def("said", &said_of, nb::arg("columns"),
+           "What it says of rows of Arrow columns of text, a byte each: 0 no, 1 yes, 2 null, 3 that it cannot be "
+           "computed, 4 "
+           "that it does not know. None stands for a column that it does not look at.");
   nb::class_<TextBlock>(
       m, "TextBlock",
       "A piece of a text, in memory that is used again. It begins with what the one before it has after "
@@ -333,12 +378,12 @@ void bind_blocks(nb::module_& m) {
            "looks at the columns by their places, of the rows for which it holds; None if it does not know that of a "
            "row.")
       .def("delimited_rows", &delimited_rows_of, nb::arg("delimiter"), nb::arg("columns"), nb::arg("quote"),
-           nb::arg("more"), nb::arg("wanted"), nb::arg("condition").none() = nb::none(),
-           "As delimited_rows, with the columns of the first places; None if a record is bad, or text is not UTF-8. "
-           "Rows for "
-           "which a condition does not hold are blank, and those for which it cannot be computed are of the kind 9; "
-           "None if "
-           "it does not know that of a row.")
+           nb::arg("more"), nb::arg("condition").none() = nb::none(),
+           "As delimited_rows, and whether the condition knows of all rows whether it holds; None if a record is bad, "
+           "or "
+           "text is not UTF-8. Rows for which it does not hold are blank, and those for which it cannot be computed "
+           "are of "
+           "the kind 9; the others, of which some may stay that it knows nothing of, have their columns.")
       .def("web_log_items", &web_log_items_of, nb::arg("combined"), nb::arg("places"),
            "The same of one column of web_log_rows.")
       .def("json_items", &json_items_of, nb::arg("wanted").none(),

@@ -45,8 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::shared_ptr<char> owner(const_cast<char*>(text.data()), [](char*) {});
   columns.front() = columns.size() > 1 ? 1 : 0;
   const CellCondition condition({{CellStep{CellStep::whole, columns.size() > 1 ? size_t{1} : 0, 2, "", 404, 404}}});
-  const auto chosen = rows_of_cells(text, found, 0, marks, columns, more, 1, &condition);
-  if (chosen && (chosen->ends != rows.ends || chosen->rows > rows.rows)) std::abort();
+  const auto chosen = rows_of_cells(text, found, 0, marks, columns, more, &condition);
+  if (chosen && (chosen->rows.ends != rows.ends || chosen->rows.rows > rows.rows)) std::abort();
   columns.assign(columns.size(), -1);
   columns.back() = 0;
   const auto items = delimited_items({text, owner, home}, found, 0, marks, columns, more);

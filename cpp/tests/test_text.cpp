@@ -184,37 +184,46 @@ TEST_CASE("Rows of cells are those of a reader of rows, or there are none; a con
     TextRows rows;
     rows.columns.resize(2);
     DelimitedReader(kCsv, {0, 1}, more).read(text, rows);
-    const auto all = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, 2, nullptr);
+    const auto all = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, nullptr);
     const auto bad = [](uint8_t kind) { return kind > 1; };
     const bool any_bad = std::any_of(rows.records.begin(), rows.records.end(), bad);
+    const std::vector<std::string> first = values(rows.columns[0]), second = values(rows.columns[1]);
     bool all_text = true;
-    for (const TextColumn& column : rows.columns)
-      for (const std::string& value : values(column)) all_text &= is_utf8(value);
+    for (const auto* column : {&first, &second})
+      for (const std::string& value : *column) all_text &= is_utf8(value);
     REQUIRE(all.has_value() == (ends.regular && !any_bad && all_text));
     if (!all) continue;
     ++found;
-    REQUIRE(all->records == rows.records);
-    REQUIRE(all->ends == rows.ends);
+    CHECK(all->sure);
+    REQUIRE(all->rows.records == rows.records);
+    REQUIRE(all->rows.ends == rows.ends);
     for (size_t i = 0; i < 2; ++i) {
-      REQUIRE(values(all->columns[i]) == values(rows.columns[i]));
-      REQUIRE(all->columns[i].kinds == rows.columns[i].kinds);
+      REQUIRE(values(all->rows.columns[i]) == values(rows.columns[i]));
+      REQUIRE(all->rows.columns[i].kinds == rows.columns[i].kinds);
     }
-    const auto some = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, 1, &condition);
-    if (!some) continue;
+    const auto some = rows_of_cells(text, ends, 0, kCsv, {0, 1}, more, &condition);
+    REQUIRE(some.has_value());
     std::vector<std::string> expected;
     Kinds kinds;
-    const std::vector<std::string> first = values(rows.columns[0]), second = values(rows.columns[1]);
+    bool sure = true;
     size_t row = 0;
     for (const uint8_t kind : rows.records) {
-      const bool is_row = kind == 0, holds = is_row && second[row] == "404";
-      const bool is_word = is_row && !second[row].empty() && !holds;
-      kinds.push_back(!is_row ? kind : holds ? 0 : is_word ? 9 : 1);
-      if (holds) expected.push_back(first[row]);
-      row += is_row;
+      if (kind) {
+        kinds.push_back(kind);
+        continue;
+      }
+      const std::string cell = second[row];
+      const bool null = rows.columns[1].kinds[row] == 0, word = is_no_number(cell, false);
+      const bool odd = !null && !word && !plain_number(cell);
+      sure &= !odd;
+      kinds.push_back(cell == "404" || odd ? 0 : word ? 9 : 1);
+      if (cell == "404" || odd) expected.push_back(first[row]);
+      ++row;
     }
-    REQUIRE(some->records == kinds);
-    REQUIRE(some->ends == rows.ends);
-    REQUIRE(values(some->columns[0]) == expected);
+    REQUIRE(some->sure == sure);
+    REQUIRE(some->rows.records == kinds);
+    REQUIRE(some->rows.ends == rows.ends);
+    REQUIRE(values(some->rows.columns[0]) == expected);
     chosen += expected.size();
   }
   CHECK(found > 5000);

@@ -629,6 +629,11 @@ class CellCondition:
 
     def __init__(self, conditions: Sequence[Sequence[tuple[str, int, str, str]]]) -> None: ...
 
+    def said(self, columns: Sequence[object]) -> bytes:
+        """
+        What it says of rows of Arrow columns of text, a byte each: 0 no, 1 yes, 2 null, 3 that it cannot be computed, 4 that it does not know. None stands for a column that it does not look at.
+        """
+
 class TextBlock:
     """
     A piece of a text, in memory that is used again. It begins with what the one before it has after its last record. NOT PRIVATE.
@@ -665,9 +670,9 @@ class TextBlock:
         The same of the cells of one column, as for delimited_rows; None if a row has no item. With a condition, which looks at the columns by their places, of the rows for which it holds; None if it does not know that of a row.
         """
 
-    def delimited_rows(self, delimiter: int, columns: Sequence[int], quote: int, more: bool, wanted: int, condition: CellCondition | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]] | None:
+    def delimited_rows(self, delimiter: int, columns: Sequence[int], quote: int, more: bool, condition: CellCondition | None = None) -> tuple[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool]]], bool] | None:
         """
-        As delimited_rows, with the columns of the first places; None if a record is bad, or text is not UTF-8. Rows for which a condition does not hold are blank, and those for which it cannot be computed are of the kind 9; None if it does not know that of a row.
+        As delimited_rows, and whether the condition knows of all rows whether it holds; None if a record is bad, or text is not UTF-8. Rows for which it does not hold are blank, and those for which it cannot be computed are of the kind 9; the others, of which some may stay that it knows nothing of, have their columns.
         """
 
     def web_log_items(self, combined: bool, places: Sequence[int]) -> tuple[MadeColumn, int] | None:

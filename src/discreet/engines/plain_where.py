@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
 from discreet.engines.cell_conditions import cell_condition
+from discreet.events.arrow_calls import cast, filtered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,6 +69,8 @@ _WORDS = """
 _TAKEN = frozenset(_WORDS.split())
 _FUNCTIONS = ("current_", "local", "session_", "user", "system_user")  # without brackets, in some versions
 _DEEPEST = 50
+_KNOWN, _SHORT = 1 << 14, 64  # texts of this length of which it is kept what DuckDB said: that depends on them alone
+_YES, _BAD, _UNSURE = 1, 3, 4  # what a condition says of a row, as `_native.CellCondition` has it
 
 
 class _NotRead(Exception):  # noqa: N818 (no error: DuckDB reads it)
@@ -206,6 +209,10 @@ def _columns_in(node: Any) -> list[str]:
     return node.get("column_names") or [name for each in node.values() for name in _columns_in(each)]
 
 
+def _is_text(column: pa.Array | None) -> bool:
+    return column is not None and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
 class PlainQuery:
     """The rows for which a condition is true, as `engines.sql.Query`: all columns stay."""
 
@@ -234,6 +241,7 @@ class PlainRowQuery:
         self.looks_at: Sequence[int] = sorted({self.reads.index(name) for name in looked})
         self.of_text = cell_condition(query.conditions, {name: self.reads.index(name) for name in looked})
         self._plans: dict[tuple[str, ...], list[Plan] | None] = {}  # by types of columns
+        self._known: dict[bytes, tuple[bool, bool]] = {}  # by an odd text: whether its row stays, and is bad
 
     @cached_property
     def _of_duckdb(self) -> RowQuery:
@@ -255,7 +263,8 @@ class PlainRowQuery:
             known = [plan for plan in plans if plan is not None]
             self._plans[types] = known if len(known) == len(plans) else None
         chosen = self._plans[types]
-        if chosen is None:
+        of_cells = chosen is None and self.of_text is not None and all(map(_is_text, self._looked(columns)))
+        if chosen is None and not of_cells:
             return self._of_duckdb.keeps(columns)
         rows = len(next(iter(given.values())))
         failed, named = np.zeros(rows, np.bool_), {name: each for name, each in given.items() if name is not None}
@@ -263,8 +272,40 @@ class PlainRowQuery:
             if (long := longer(column, LONGEST)) is not None:
                 failed |= long
         held = ~failed
+        if chosen is None:
+            return self._of_cells(columns, held, failed)
         for plan in chosen:
             held &= true_rows(plan(named))
+        return held, failed
+
+    def _looked(self, columns: Sequence[pa.Array | None]) -> list[pa.Array]:
+        """The columns that the condition looks at."""
+        return [columns[place] for place in self.looks_at]
+
+    def _of_cells(self, columns: Sequence[pa.Array | None], held: Mask, failed: Mask) -> tuple[Mask, Mask]:
+        """The same of texts, cell by cell; DuckDB is asked of the rows with cells that are not written plainly."""
+        assert self.of_text is not None
+        looked = [column if place in self.looks_at else None for place, column in enumerate(columns)]
+        said = np.frombuffer(self.of_text.said(looked), np.uint8)
+        unsure = held & (said == _UNSURE)
+        held, failed = held & (said == _YES), failed | (held & (said == _BAD))
+        if unsure.any():
+            some = [None if column is None else filtered(column, unsure) for column in columns]
+            held[unsure], failed[unsure] = self._odd(some)
+        return held, failed
+
+    def _odd(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
+        """What DuckDB says of rows; where they differ in one short text alone, of each of these once."""
+        looked = self._looked(columns)
+        texts: list[bytes] = cast(looked[0], pa.large_binary()).to_pylist()  # which may be no UTF-8
+        if len(looked) > 1 or any(len(text) > _SHORT for text in texts):
+            return self._of_duckdb.keeps(columns)
+        if any(text not in self._known for text in texts):
+            if len(self._known) > _KNOWN:
+                self._known.clear()
+            said = self._of_duckdb.keeps(columns)
+            self._known.update(zip(texts, zip(*(each.tolist() for each in said), strict=True), strict=True))
+        held, failed = np.array([self._known[text] for text in texts], np.bool_).T
         return held, failed
 
     def computes(self, columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mask]:

@@ -550,7 +550,7 @@ class FileRows(Rows):
                 reader = text.JsonLines([column, *others], bool(lists), self._anything)
             block, passed = _Block(reader, data, passed, held=held), 0
             block.hash = self._hash if self._made else None
-            block.condition, block.wanted = self._condition, len({*self._names})
+            block.condition = self._condition
             yield block.read
         if isinstance(reader, text.Delimited) and reader.names is None:
             raise DataError(f"{source.name} is empty: it has no header line")
@@ -570,8 +570,7 @@ class _Block:
     found: TextRows | _native.MadeColumn | str | None = None
     held: _native.TextBlock | None = None  # in place of the data
     hash: Callable[[_native.MadeColumn], object] | None = None  # is done to a column that is made; None if none is
-    wanted: int = 0  # how many columns, of those that are read
-    condition: _native.CellCondition | None = None  # which rows are
+    condition: _native.CellCondition | None = None  # which rows are wanted
     chosen: bool = False  # whether only they were found
 
     def part(self, places: list[int], anything: Container[int]) -> _Block:
@@ -595,12 +594,12 @@ class _Block:
                 self.held = None
                 return self
         if self.held is not None:
-            self.found = rows = self.reader.chosen(self.held, self.wanted, self.condition)
-            self.chosen = rows is not None
-            if rows is None:
+            chosen = self.reader.chosen(self.held, self.condition)
+            if chosen is None:
                 self.data, self.held = self.held.records(), None
             else:
-                self.lines = rows.lines
+                self.found, self.chosen = chosen
+                self.lines = chosen[0].lines
         if self.found is None:
             self.found = rows = self.reader.rows(self.data)
             self.lines = rows.lines

@@ -193,9 +193,12 @@ class TextReader:
         return None
 
     def chosen(
-        self, block: _native.TextBlock, wanted: int, condition: _native.CellCondition | None = None
-    ) -> TextRows | None:
-        """The same of the first of the columns, this many; None where a row cannot be read, or `rows` has to tell."""
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[TextRows, bool] | None:
+        """The rows without those for which a condition does not hold, and whether it knows that of all of them.
+
+        None where a row cannot be read, or `rows` has to tell.
+        """
         return None
 
 
@@ -384,11 +387,10 @@ class Delimited(TextReader):
         return block.delimited_items(self._between, self._columns, self._around, self._numbered, condition)
 
     def chosen(
-        self, block: _native.TextBlock, wanted: int, condition: _native.CellCondition | None = None
-    ) -> TextRows | None:
-        how = (self._between, self._columns, self._around, self._numbered)
-        found = block.delimited_rows(*how, wanted, condition)
-        return None if found is None else _read(*found)
+        self, block: _native.TextBlock, condition: _native.CellCondition | None = None
+    ) -> tuple[TextRows, bool] | None:
+        found = block.delimited_rows(self._between, self._columns, self._around, self._numbered, condition)
+        return None if found is None else (_read(*found[0]), found[1])
 
 
 def _numbers(wanted: Sequence[str | None], source: str) -> list[str]:

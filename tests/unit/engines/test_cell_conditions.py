@@ -133,8 +133,8 @@ def said_of(condition: str, cell: str | None) -> str:
     block.cut(len(text), True, ord(","), ord('"'))
     asked = plain_where.where(condition).bound(["item"])
     assert asked.reads == ["item", "c"]
-    found = block.delimited_rows(ord(","), [1, 0], ord('"'), False, 1, asked.of_text)
-    return "unsure" if found is None else {0: "yes", 1: "no", 9: "bad"}[int(found[0][0])]
+    (kinds, *_), sure = block.delimited_rows(ord(","), [1, 0], ord('"'), False, asked.of_text)
+    return {0: "yes" if sure else "unsure", 1: "no", 9: "bad"}[int(kinds[0])]
 
 
 def duckdb_says(condition: str, cells: list[str | None]) -> list[str]:
@@ -191,6 +191,49 @@ def test_plain_numbers_and_words_are_decided(written):
     assert said_of("c = 404", "") == "unsure"  # in quotes: a text, and no number
 
 
+def rows_of(mask):
+    return [each.tolist() for each in mask]
+
+
+@pytest.mark.parametrize("condition", [*CONDITIONS[::3], "c = 404 and item <> 'a'", "item > 'a' or c < 9.5"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_columns_are_decided_as_duckdb_decides_them(condition, kind):
+    cells = pa.array([*CELLS, None], kind)
+    given = [pa.array((["a", "b", None] * len(cells))[: len(cells)], kind), cells]
+    ours, theirs = (where(condition).bound(["item", "c"]) for where in (plain_where.where, sql.where))
+    assert rows_of(ours.keeps(given)) == rows_of(theirs.keeps(given))
+    some = [each.slice(7, 30) for each in given]
+    assert rows_of(ours.keeps(some)) == rows_of(theirs.keeps(some))
+
+
+def test_text_that_is_not_unicode_is_left_to_duckdb():
+    bad = pa.array([b"4\xff", b"404", b"x\xff"], pa.binary()).view(pa.string())
+    ours, theirs = (where("c = 404").bound([]) for where in (plain_where.where, sql.where))
+    assert rows_of(ours.keeps([bad])) == rows_of(theirs.keeps([bad]))
+    assert list(ours.of_text.said([bad])) == [4, 1, 4]
+
+
+def test_duckdb_is_asked_about_odd_cells_alone(monkeypatch):
+    cells = pa.array(["404", " 404", "200", None, "x", "0x194", "y" * (2**20 + 1)])
+    query, theirs = (where("c = 404").bound([]) for where in (plain_where.where, sql.where))
+    expected = rows_of(theirs.keeps([cells]))
+    asked, real = [], sql.RowQuery.keeps
+    monkeypatch.setattr(sql.RowQuery, "keeps", lambda self, columns: asked.append(columns) or real(self, columns))
+    assert rows_of(query.keeps([cells])) == expected
+    assert [column.to_pylist() for columns in asked for column in columns] == [[" 404", "0x194"]]
+
+
+def test_columns_that_a_condition_cannot_be_asked_of_are_refused():
+    condition = _native.CellCondition([[("text", 1, "=", "a")]])
+    text = pa.array(["a", "b"])
+    others = [pa.array([1, 2]), text.dictionary_encode(), pa.chunked_array([["a"], ["b"]]), pa.array([b"a", b"b"])]
+    for columns in ([text], [pa.array(["a"]), text], *([None, other] for other in [*others, None])):
+        with pytest.raises(dc.errors.DiscreetError):
+            condition.said(columns)
+    assert list(condition.said([None, text])) == [1, 0]
+    assert condition.said([None, text[:0]]) == b""
+
+
 @pytest.mark.parametrize("condition", NOT_LISTED)
 def test_what_is_not_listed_is_left_to_duckdb(condition):
     assert plain_where.where(condition).bound(["item"]).of_text is None
@@ -243,6 +286,16 @@ def test_a_file_has_the_same_rows_either_way(tmp_path, monkeypatch, odd, rules, 
     path.write_bytes((LOG + odd + LOG[12:] * 3).encode("latin-1" if "\xff" in odd else "utf-8"))
     for columns, more in ((["item"], {"user": "status"}), (["item", "status"], {}), (["status"], {"user": "item"})):
         words = {"columns": columns, "where": plain_where.where(condition), **rules, **more}
+        assert read(path, words, monkeypatch, True) == read(path, words, monkeypatch, False)
+
+
+@pytest.mark.parametrize("status", ["404", '"404"', '" 404"', "404.0", "null", "true", '"-"', "[404]", '""', "4.04e2"])
+def test_json_lines_have_the_same_rows_either_way(tmp_path, monkeypatch, status):
+    path = tmp_path / "log.jsonl"
+    lines = [f'{{"item": "i{n}", "status": {status if n % 5 == 0 else (404, 200)[n % 2]}}}\n' for n in range(40)]
+    path.write_text("".join(lines))
+    for rules in ({"nulls": "skip"}, {"nulls": "skip", "bad_rows": "error"}):
+        words = {"columns": ["item"], "where": plain_where.where("status = 404"), **rules}
         assert read(path, words, monkeypatch, True) == read(path, words, monkeypatch, False)
 
 
@@ -306,10 +359,8 @@ def test_a_condition_looks_at_columns_that_are_read():
     memoryview(block.room())[:] = b"a,b\n"
     block.cut(4, True, ord(","), ord('"'))
     for read in (lambda: block.delimited_items(44, [0, 1], 34, False, condition),
-                 lambda: block.delimited_rows(44, [0, 1], 34, False, 1, condition)):  # fmt: skip
+                 lambda: block.delimited_rows(44, [0, 1], 34, False, condition)):  # fmt: skip
         with pytest.raises(dc.ParameterError):
             read()
     with pytest.raises(dc.ParameterError):
-        block.delimited_rows(44, [0, 1], 34, False, 3)
-    with pytest.raises(dc.ParameterError):
-        block.delimited_rows(44, [], 34, False, 0)
+        block.delimited_rows(44, [], 34, False)

@@ -156,8 +156,14 @@ class CellCondition {
       if (waiting != 1) throw ParameterError("steps of a condition do not fit");
     }
   }
-  // How many cells it looks at.
+  // The place after the last one that it looks at.
   size_t places() const { return places_; }
+  bool looks_at(size_t place) const {
+    for (const auto& steps : conditions_)
+      for (const CellStep& step : steps)
+        if (step.kind > CellStep::negated && step.place == place) return true;
+    return false;
+  }
 
   // `cell(place)` is the text of a cell, none where there is nothing.
   template <class Cell>

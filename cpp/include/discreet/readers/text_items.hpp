@@ -411,12 +411,18 @@ class CellsAsked {
   }
   CellText at(size_t place) const { return cells_.cell(cell_at_[place]); }
 
-  Said row() {
-    for (size_t place = 0; place < cell_at_.size() && (check_text_ || check_length_); ++place) {
+  size_t places() const { return cell_at_.size(); }
+
+  // Whether all cells that are looked at are text, and none is longer than a condition may look at.
+  bool is_text() const {
+    if (!check_text_ && !check_length_) return true;
+    for (size_t place = 0; place < cell_at_.size(); ++place) {
       const std::string_view text = at(place).text;
-      if (check_text_ && !is_utf8(text)) return Said::unsure;
-      if (check_length_ && text.size() > CellCondition::kLongest) return Said::unsure;
+      if ((check_text_ && !is_utf8(text)) || (check_length_ && text.size() > CellCondition::kLongest)) return false;
     }
+    return true;
+  }
+  Said row() {
     if (!condition_) return Said::yes;
     return condition_->of([&](size_t place) -> std::optional<std::string_view> {
       const CellText cell = at(place);
@@ -482,6 +488,7 @@ inline std::optional<TextItems> delimited_items(const TextMemory& block, const C
     } else {
       CellsAsked asked(cells, ends, marks.quote, columns, condition, block.text.size());
       const auto ask = [&](const char* end) {
+        if (!asked.is_text()) return false;
         const Said said = asked.row();
         return said == Said::no || (said == Said::yes && take(end));
       };
@@ -498,42 +505,49 @@ inline std::optional<TextItems> delimited_items(const TextMemory& block, const C
   return out;
 }
 
-// The rows of a text, as a DelimitedReader finds them, where none is bad, all that is looked at is text, and the
-// condition knows of each row whether it holds. Other rows are blank. The columns are those of the first `wanted`
-// places.
-inline std::optional<TextRows> rows_of_cells(std::string_view text, const CellEnds& ends, size_t first, CellMarks marks,
-                                             const std::vector<int>& columns, bool more, size_t wanted,
-                                             const CellCondition* condition) {
+// The rows of a text, as a DelimitedReader finds them, where none is bad and all that is looked at is text. Rows for
+// which a condition does not hold are blank; `sure` says whether it knows that of all rows, and those of which it does
+// not stay.
+struct ChosenRows {
+  TextRows rows;
+  bool sure = true;
+};
+inline std::optional<ChosenRows> rows_of_cells(std::string_view text, const CellEnds& ends, size_t first,
+                                               CellMarks marks, const std::vector<int>& columns, bool more,
+                                               const CellCondition* condition) {
   using namespace text_items;
   if (!ends.regular) return std::nullopt;
-  TextRows out;
-  out.columns.resize(wanted);
-  out.expect(text, columns.size());
   Cells cells(text, ends, first, marks.quote, columns.size(), more);
   CellsAsked asked(cells, ends, marks.quote, columns, condition, text.size());
+  ChosenRows out;
+  TextRows& rows = out.rows;
+  rows.columns.resize(asked.places());
+  rows.expect(text, columns.size());
   const char* const stop = text.data() + text.size();
   std::string home;
   const auto row = [&](const char* end) {
+    if (!asked.is_text()) return false;
     const Said said = asked.row();
-    if (said == Said::unsure) return false;
-    if (said == Said::yes) {
-      for (size_t place = 0; place < wanted; ++place) {
+    RecordKind kind = said == Said::bad ? RecordKind::not_computed : RecordKind::blank;
+    if (said == Said::yes || said == Said::unsure) {
+      kind = RecordKind::row;
+      out.sure = out.sure && said == Said::yes;
+      for (size_t place = 0; place < rows.columns.size(); ++place) {
         const CellText cell = asked.at(place);
         const std::string_view value = plain_text(cell, marks.quote, home);
         if (cell.doubled) {
-          out.columns[place].data.append(value);
+          rows.columns[place].data.append(value);
         } else {
-          out.columns[place].data.append(value, stop);
+          rows.columns[place].data.append(value, stop);
         }
-        out.columns[place].end_value(cell.is_null() ? ValueKind::null : ValueKind::text);
+        rows.columns[place].end_value(cell.is_null() ? ValueKind::null : ValueKind::text);
       }
     }
-    const RecordKind kind = said == Said::bad ? RecordKind::not_computed : RecordKind::blank;
-    out.end_record(said == Said::yes ? RecordKind::row : kind, end - text.data());
+    rows.end_record(kind, end - text.data());
     return true;
   };
   const auto blank = [&](const char* end) {
-    out.end_record(RecordKind::blank, end - text.data());
+    rows.end_record(RecordKind::blank, end - text.data());
     return true;
   };
   if (!cells.read(row, blank)) return std::nullopt;
