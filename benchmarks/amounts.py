@@ -65,11 +65,14 @@ def people(repeats: int) -> None:
 
     random, source, budget = np.random.default_rng(2), seeded_source(2), dc.Budget(1.0, 1e-6)
     print(f"\npeople, {budget}: root mean squared error of the sum over {repeats // 10} answers, in percent")
-    print(f"{'rows a person':>14} {'discreet':>10} {'m = 1':>8} {'m = 5':>8} {'m = 50':>8}")
+    print("and how many of the 95 % intervals contain the true sum")
+    print(f"{'rows a person':>22} {'discreet':>10} {'intervals':>10} {'m = 1':>8} {'m = 5':>8} {'m = 50':>8}")
     for name, each in (
         ("1", np.ones(5000, int)),
         ("skewed", np.minimum(random.zipf(1.8, 5000), 500)),
         ("20", np.full(5000, 20)),
+        ("about 7, 400 people", random.poisson(7.5, 400)),
+        ("log-normal, 3,000", np.maximum(1, random.lognormal(1, 1, 3000).astype(int))),
     ):
         owners = np.repeat(np.arange(len(each)), each)
         values = 100 * random.beta(2, 5, len(owners))
@@ -77,13 +80,15 @@ def people(repeats: int) -> None:
         table = {"v": values.tolist(), "u": [f"u{owner}" for owner in owners]}
         found = person_sums(events_of(table).rows("v", user="u", numbers=True), moment)
         made, true = PersonMoments.of(budget, moment), values.sum()
-        errors = [np.array([made(found, source).values[0] for _ in range(repeats // 10)]) - true]
+        drawn = [made(found, source) for _ in range(repeats // 10)]
+        errors = [np.array([one.values[0] for one in drawn]) - true]
+        holds = np.mean([one.lower[0] <= true <= one.upper[0] for one in drawn])
         place = np.arange(len(owners)) - np.repeat(np.cumsum(each) - each, each)
         for most in (1, 5, 50):
             sigma = gaussian_sigma(1.0, 1e-6, most * HIGH)
             errors.append(values[place < most].sum() + random.normal(0, sigma, repeats) - true)
         shares = [100 * np.sqrt(np.mean(error**2)) / true for error in errors]
-        print(f"{name:>14} {shares[0]:>10.3g} " + " ".join(f"{share:>8.3g}" for share in shares[1:]))
+        print(f"{name:>22} {shares[0]:>10.3g} {holds:>10.2f} " + " ".join(f"{share:>8.3g}" for share in shares[1:]))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from discreet.central.person_vectors import MOST_ITEMS, PersonVectors, alone, ga
 from discreet.privacy.calibration.zcdp import zcdp_delta
 from discreet.questions.answer import data_of
 from discreet.questions.report import Report
+from discreet.summaries.people import ValueRange
 
 
 def worst(mechanism: PersonVectors, epsilon: float) -> float:
@@ -42,17 +43,23 @@ def test_the_cost_of_people_covers_their_exact_delta(budget, times):
         assert exact > zcdp_delta(cost.rho, epsilon)
 
 
-def test_the_rho_is_that_of_all_steps():
+@pytest.mark.parametrize(
+    ("asked", "sizes", "losses"),
+    [({}, 0.6, 0.4), ({"rows": True}, 2, 1.6), ({"values": ValueRange(0.0, 5.0)}, 2, 1.6)],
+    ids=["people", "rows", "values"],
+)
+def test_the_rho_is_that_of_all_steps(asked, sizes, losses):
     """Each step has noise of L/mu_i: together mu^2/2, rounded to the safe side."""
-    mechanism = PersonVectors(dc.Budget(1.0, 1e-6), 10)
-    from discreet.central.person_vectors import LOOK, LOSSES, SECOND_LOOK, SIZES
+    mechanism = PersonVectors(dc.Budget(1.0, 1e-6), 10, **asked)
+    from discreet.central.person_vectors import LOOK, SECOND_LOOK
     from discreet.summaries.people import LENGTH
 
     calibration = mechanism.calibration
+    assert (calibration.sizes, calibration.losses) == (pytest.approx(sizes), pytest.approx(losses))
     for second, loses in itertools.product((True, False), repeat=2):
-        parts = [LOOK, SIZES, calibration.counts(second, loses)]
+        parts = [LOOK, calibration.sizes, calibration.counts(second, loses)]
         parts += [SECOND_LOOK] if second else []
-        parts += [LOSSES] if loses else []
+        parts += [calibration.losses] if loses else []
         rho = sum(float(LENGTH / calibration.sigma_of(part)) ** 2 / 2 for part in parts)
         assert rho <= mechanism.cost.rho
         assert rho > 0.99 * mechanism.cost.rho
@@ -71,16 +78,26 @@ def test_two_counts_of_a_report_together_keep_the_budget():
     assert several_counts_delta(whole, budget.epsilon) > 0.1
 
 
-@pytest.mark.parametrize("listed", [1, 5])
-def test_sums_over_listed_groups_cost_the_rho_of_their_steps(listed):
+@pytest.mark.parametrize(
+    ("kind", "listed", "sizes", "losses"),
+    [
+        ("count", 1, 0.6, 0.4),
+        ("count", 5, 0.6, 0.4),
+        ("mean", 1, 0.6, 0.4),
+        ("signed", 1, 3, 0.4),
+        ("signed", 5, 2, 1.6),
+    ],
+)
+def test_sums_over_listed_groups_cost_the_rho_of_their_steps(kind, listed, sizes, losses):
     from discreet.central.person_moments import PersonMoments
-    from discreet.central.person_vectors import LOSSES, SIZES
     from discreet.summaries.moments import ValueMoment
     from discreet.summaries.people import LENGTH
 
-    mechanism = PersonMoments.of(dc.Budget(1.0, 1e-6), ValueMoment("count"), listed)
+    mechanism = PersonMoments.of(dc.Budget(1.0, 1e-6), ValueMoment(kind, 0, 10), listed)
     calibration = mechanism.calibration
-    for parts in ([SIZES, LOSSES, calibration.counts(False, True)], [SIZES, calibration.counts(False, False)]):
+    assert (calibration.sizes, calibration.losses) == (pytest.approx(sizes), pytest.approx(losses))
+    for loses in (True, False):
+        parts = [calibration.sizes, calibration.counts(False, loses), *([calibration.losses] if loses else [])]
         rho = sum(float(LENGTH / calibration.sigma_of(part)) ** 2 / 2 for part in parts)
         assert 0.99 * mechanism.cost.rho < rho <= mechanism.cost.rho
     assert mechanism.cost.delta == 0.0

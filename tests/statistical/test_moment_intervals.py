@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 import discreet as dc
 from discreet.central.person_moments import PersonMoments
+from discreet.central.person_vectors import LOSSES, SIZES
 from discreet.central.row_moments import RowMoments
 from discreet.engines.person_sums import person_sums
 from discreet.events.tables import events_of
@@ -72,6 +73,46 @@ def test_discovered_groups_hold_together():
             inside = (found.lower - 1e-9 <= true[found.kept]) & (true[found.kept] <= found.upper + 1e-9)
             misses += not inside.all()
         assert held(misses, runs), kind
+
+
+FULL = {
+    "few": lambda random: random.poisson(7.5, 400),
+    "alike": lambda random: np.full(300, 40),
+    "skewed": lambda random: np.maximum(1, random.lognormal(1, 1, 3000).astype(int)),
+    "many": lambda random: random.poisson(3, 10_000),
+}
+
+
+class ShortestError(PersonMoments):
+    """The twin that makes the squared error of a sum least, and leaves out what longer vectors have."""
+
+    in_full = False
+
+    @property
+    def calibration(self):
+        return dataclasses.replace(super().calibration, sizes=SIZES, losses=LOSSES)
+
+
+def test_a_sum_of_people_is_of_all_that_they_have():
+    """Nobody looks at `covered`: intervals contain the true sum, and a relative error is a few hundredths."""
+    source, runs = seeded_source(9), 150
+    for shape, rows_of in FULL.items():
+        random = np.random.default_rng(8)
+        owners = np.repeat(np.arange(len(rows := rows_of(random))), rows)
+        values = np.minimum(np.round(random.gamma(1.5, 8, len(owners)), 2), 50)
+        made = PersonMoments.of(dc.Budget(1.0, 1e-6), moment := ValueMoment("signed", 0, 50), 1, CONFIDENCE)
+        table = {"v": values.tolist(), "u": [f"u{owner}" for owner in owners]}
+        found = person_sums(events_of(table).rows("v", user="u", numbers=True), moment)
+        twin = ShortestError(**{each.name: getattr(made, each.name) for each in dataclasses.fields(made)})
+        misses = {}
+        for name, each in (("ours", made), ("twin", twin)):
+            drawn = [each(found, source) for _ in range(runs)]
+            misses[name] = sum(not one.lower[0] <= values.sum() <= one.upper[0] for one in drawn)
+            if name == "ours":
+                error = np.sqrt(np.mean([(one.values[0] / values.sum() - 1) ** 2 for one in drawn]))
+                assert error < 0.08, (shape, error)
+        assert held(misses["ours"], runs), (shape, misses)
+        assert shape != "few" or not held(misses["twin"], runs)
 
 
 def people_of(shape, random):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.central.person_vectors import LOSSES, PARTS, RUNGS, SIZES, Calibration, Entries, PersonVectors, largest_mu
+from discreet.central.person_vectors import PARTS, RUNGS, Calibration, Entries, PersonVectors, largest_mu
 from discreet.central.row_moments import Bounded
 from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
@@ -21,13 +23,13 @@ from discreet.summaries.moments import ValueMoment
 from discreet.summaries.people import ValueRange
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from discreet.privacy.accounting import Charge
     from discreet.releases.release import Release
 
 MOST_GROUPS = 2**15
 """How many groups are discovered at most."""
+SIZES_OF_ONE_SUM = Fraction(3)
+"""15 % of mu^2: more noise on one sum costs less than a length that few people's sums fit in."""
 _PER_ONE = 2**10  # sums are published in this many parts of 1
 
 
@@ -108,7 +110,10 @@ class PersonMoments(PersonVectors):
     def calibration(self) -> Calibration:
         if self.listed is None:
             return super().calibration
-        return _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0)
+        found = _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0)
+        if self.in_full:
+            return dataclasses.replace(found, sizes=SIZES_OF_ONE_SUM)
+        return found.of_sums() if self.entries.sums else found
 
     @cached_property
     def cost(self) -> Charge | None:
@@ -124,7 +129,12 @@ class PersonMoments(PersonVectors):
         """Sums that may be anything: all are listed."""
         worth = 1.0 if self.moment.kind == "count" else _PER_ONE / self.moment.one
         anything = super().entries._replace(lowest=0, listed_from=-(2**62), above_noise=-math.inf)
-        return anything._replace(one=self.moment.one, worth=worth)
+        return anything._replace(one=self.moment.one, worth=worth, sums=self.moment.kind in ("signed", "split"))
+
+    @property
+    def in_full(self) -> bool:
+        """Of one sum: what scaling leaves out moves it, and one number cannot show by how much. Means hardly move."""
+        return self.listed == 1 and self.entries.sums
 
     def check(self, summary: Any) -> None:
         """Anyone who counts people offers their sums, see `engines.person_sums`."""
@@ -171,7 +181,7 @@ class _WithoutLooks(Calibration):
     """Where nothing has to be discovered, counts have what looks would take."""
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
-        return PARTS - SIZES - (LOSSES if loses else 0)
+        return PARTS - self.sizes - (self.losses if loses else 0)
 
 
 def _mu(budget: Budget, coordinates: int) -> float:

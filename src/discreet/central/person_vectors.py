@@ -42,6 +42,8 @@ AIM_FROM, AIM_TO = Fraction(2), Fraction(11, 4)
 LEAST_AIM, MOST_AIM = 64, 1024
 """The weight in the second look of items that are far from the cut, or passed it already; and of those at it."""
 SIZES, LOSSES, PARTS = Fraction(3, 5), Fraction(2, 5), 20  # 3 % and 2 %; what is left is for the counts
+SIZES_OF_SUMS, LOSSES_OF_SUMS = Fraction(2), Fraction(8, 5)
+"""10 and 8 % of rows and values: a person may have any number, and intervals reach no farther than is seen here."""
 RUNGS = 2
 """For how many lengths it is asked what scaling to them would lose."""
 NOTHING_LOST = 1.2
@@ -52,7 +54,8 @@ CANDIDATES_AGAIN = Fraction(6, 5)
 _LARGEST = 2.0**62
 MOST_IN_GROUPS = 2**16
 """How many items are counted at most where nobody knows how many groups there are."""
-_FACTOR = math.sqrt(2.0)  # of the squared lengths of neighbouring bins
+_FACTOR, _FACTOR_OF_SUMS = math.sqrt(2.0), 2.0
+"""Of the squared lengths of neighbouring bins; wider bins hold more people, who stand out of the noise sooner."""
 FINEST = 1024
 """Weights of items are whole numbers up to this."""
 
@@ -68,6 +71,7 @@ class Entries(NamedTuple):
         lowest: What the true number of something that is listed is at least.
         listed_from: The least count that is listed ...
         above_noise: ... and by how many standard deviations of its noise it must exceed 0.
+        sums: Of rows and values anyone may have any number: sizes and losses have more of the budget, and wider bins.
     """
 
     counted: str
@@ -78,6 +82,7 @@ class Entries(NamedTuple):
     lowest: int = 1
     listed_from: int = 1
     above_noise: float = 0.0
+    sums: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,8 @@ class PersonVectors(Mechanism):
     @cached_property
     def calibration(self) -> Calibration:
         """Noise and cuts."""
-        return calibrated(*self.spends, self.most_candidates)
+        found = calibrated(*self.spends, self.most_candidates)
+        return found.of_sums() if self.entries.sums else found
 
     @cached_property
     def cost(self) -> Charge | None:
@@ -173,9 +179,15 @@ class PersonVectors(Mechanism):
     def entries(self) -> Entries:
         """What is counted."""
         if self.values is None:
-            return Entries("rows", most=MOST_ROWS) if self.rows else Entries("people")
+            return Entries("rows", most=MOST_ROWS, sums=True) if self.rows else Entries("people")
         least, steps = max(1, int(self.values.steps(np.array([self.values.low]))[0])), ValueRange.STEPS
-        return Entries("sums", least, MOST_STEPS, steps, self.values.high / steps, lowest=0)
+        worth = self.values.high / steps
+        return Entries("sums", least, MOST_STEPS, steps, worth, lowest=0, sums=True)
+
+    @property
+    def in_full(self) -> bool:
+        """Whether all whom intervals are about count in full, so that nothing is asked about losses."""
+        return False
 
     @cached_property
     def threshold(self) -> float:
@@ -295,15 +307,15 @@ class PersonVectors(Mechanism):
         entries, calibration = self.entries, self.calibration
         present = entries.most == 1
         # The upper ends of the bins of squared lengths; the last is that of the longest vector there can be.
-        ends = [float(entries.least * int(weights.min())) ** 2]
+        ends, factor = [float(entries.least * int(weights.min())) ** 2], _FACTOR_OF_SUMS if entries.sums else _FACTOR
         longest = float(entries.most) ** 2 * float(np.sum(weights.astype(np.float64) ** 2))
         while ends[-1] < longest:
-            ends.append(min(ends[-1] * _FACTOR, longest))
+            ends.append(min(ends[-1] * factor, longest))
         edges = np.array(ends)
         true = (_shared_out if present else _binned)(edges, *lengths)
-        sigma = calibration.sigma_of(SIZES)
+        sigma = calibration.sigma_of(calibration.sizes)
         noisy = (true + source.discrete_gaussian(sigma, len(edges))) / LENGTH
-        sizes = Sizes(edges, noisy, float(sigma) / LENGTH, not present)
+        sizes = Sizes(edges, noisy, float(sigma) / LENGTH, not present, factor)
         # Of presence intervals cover the longest vector there can be. Of rows and values nothing private tells what
         # one person may have, and they cover vectors a bin longer than those that stand out, and two rows of any item.
         default = 2.0 * entries.one * float(weights.max())
@@ -313,6 +325,8 @@ class PersonVectors(Mechanism):
             largest = np.sort(weights)[::-1][: self.unit.max_items].astype(np.float64)
             longest = entries.one * float(np.sqrt(np.sum(largest**2)))
             reach = max(reach, longest)
+        elif self.in_full:
+            longest = reach
         else:
             noises = [
                 float(calibration.sigma_of(calibration.counts(second, loses))) / LENGTH for loses in (True, False)
@@ -331,7 +345,7 @@ class PersonVectors(Mechanism):
         # C, and longer ones, for which it is asked what scaling to them would lose.
         rungs = length.longest * (length.reach / length.longest) ** (np.arange(RUNGS) / RUNGS)
         true, unit = _lost(*lengths, rungs, length.reach, present)
-        sigma = self.calibration.sigma_of(LOSSES)
+        sigma = self.calibration.sigma_of(self.calibration.losses)
         if not present:  # in steps of the counts' noise, which are worth more where the weight is small
             unit *= LENGTH / length.longest
         lost = (true + source.discrete_gaussian(sigma, len(rungs))) * unit
@@ -435,9 +449,10 @@ class Sizes:
         reach: The upper end of the last of them.
     """
 
-    def __init__(self, edges: Array, noisy: Array, spread: float, rows: bool) -> None:
+    def __init__(self, edges: Array, noisy: Array, spread: float, rows: bool, factor: float = _FACTOR) -> None:
         self.edges, self.noisy, self.spread, self.rows = edges, noisy, spread, rows  # rows or values: larger than 1
-        self.lengths = np.sqrt(edges / math.sqrt(_FACTOR)) if rows else np.sqrt(edges)
+        self.factor = factor
+        self.lengths = np.sqrt(edges / math.sqrt(factor)) if rows else np.sqrt(edges)
         self.power = 1 if rows else 2  # mass is this power of a length
         shown = self._stand_out(0.0015 / len(edges))
         if rows:
@@ -522,7 +537,7 @@ class Sizes:
         if self.rows:
             # How many rows or what values people have may be the same for all: the crowd is at one end of a bin then.
             half = -float(ndtri(beta)) * self.spread
-            low, high = np.sqrt(self.edges / _FACTOR), np.sqrt(self.edges)
+            low, high = np.sqrt(self.edges / self.factor), np.sqrt(self.edges)
             value = self._share(self.lengths, longest)
             return Estimate(value, self._share(low, longest, -half), self._share(high, longest, half))
         gaps = self.gaps(longest)
@@ -557,6 +572,12 @@ class Calibration:
     mu: float
     z: float
     cuts: tuple[int, int] = (0, 0)
+    sizes: Fraction = SIZES
+    losses: Fraction = LOSSES
+
+    def of_sums(self) -> Calibration:
+        """The same in all, with less noise on sizes and losses and more on the counts."""
+        return dataclasses.replace(self, sizes=SIZES_OF_SUMS, losses=LOSSES_OF_SUMS)
 
     def sigma_of(self, part: int | Fraction) -> Fraction:
         """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
@@ -564,7 +585,7 @@ class Calibration:
 
     def counts(self, second: bool, loses: bool = True) -> Fraction:
         """The part of mu^2 that is left for the counts; without losses nothing is asked about them."""
-        return PARTS - SIZES - LOOK - (SECOND_LOOK if second else 0) - (LOSSES if loses else 0)
+        return PARTS - self.sizes - LOOK - (SECOND_LOOK if second else 0) - (self.losses if loses else 0)
 
     @property
     def spread_of_both(self) -> float:

@@ -95,8 +95,8 @@ def _notes(drawn: Bounded) -> tuple[str, ...]:
     if covered is None:
         return ()
     of_sums = "sum" in drawn.guarantee.mechanism
-    most = f"values that add up to {covered:,.4g} at most" if of_sums else f"at most {covered:,.4g} rows"
-    return (f"Intervals are about people with {most}; of anyone with more, this much.",)
+    more = f"values that add up to more than {covered:,.4g}" if of_sums else f"more than {covered:,.4g} rows"
+    return (f"The intervals contain the true numbers if nobody has {more}. Anyone with more counts for this much.",)
 
 
 def published(

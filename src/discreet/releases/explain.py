@@ -98,7 +98,7 @@ def cut_of(told: dict[str, Any]) -> str:
 def missing(value: float, lower: float, upper: float) -> str:
     """How much lower than the truth counts of people are, in a sentence."""
     if upper == 0.0:
-        return "Nothing was left out to bound what one person adds."
+        return "As far as the noise shows, nothing was left out to bound what one person adds."
     low, high = math.floor(100 * lower), math.ceil(100 * upper)
     about = "less than 1" if value < 0.01 else f"about {100 * value:.0f}"
     span = f" ({low} to {high} %)" if high > 1 else ""
