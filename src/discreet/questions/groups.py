@@ -109,7 +109,9 @@ def published(
     if rows.keys is None or not rows.keys.by:
         value, lower, upper = (column[0].item() for column in (drawn.values, drawn.lower, drawn.upper))
         left_out = getattr(drawn, "left_out", None)
-        notes = (*_notes(drawn), *(() if left_out is None else (missing(**left_out.numbers()),)))
+        notes = _notes(drawn)
+        if left_out is not None:
+            notes += (missing(**left_out.numbers(), covered=bool(notes)),)
         return Estimate(int(value) if whole else value, lower, upper, promised, left_out=left_out, notes=notes)
     groups = rows.keys.groups() if groups is None else groups
     if groups is None:

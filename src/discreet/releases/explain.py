@@ -95,10 +95,11 @@ def cut_of(told: dict[str, Any]) -> str:
     return f"{cut:g} (what is below is not listed)"
 
 
-def missing(value: float, lower: float, upper: float) -> str:
-    """How much lower than the truth counts of people are, in a sentence."""
+def missing(value: float, lower: float, upper: float, covered: bool = False) -> str:
+    """How much lower than the truth counts of people are, in a sentence; `covered`: of people up to a bound."""
     if upper == 0.0:
-        return "As far as the noise shows, nothing was left out to bound what one person adds."
+        whose = "Of people with no more than that, nothing" if covered else "Nothing"
+        return f"{whose} was left out to bound what one person adds."
     low, high = math.floor(100 * lower), math.ceil(100 * upper)
     about = "less than 1" if value < 0.01 else f"about {100 * value:.0f}"
     span = f" ({low} to {high} %)" if high > 1 else ""
@@ -126,9 +127,10 @@ def explanation(
     paragraphs.append("Against whom: " + _TRUST.get(guarantee["trust"], "everybody who sees the release."))
     paragraphs += [_epsilon(guarantee), _odds(guarantee), _counts(guarantee)]
     if counted != "events":
-        lacks = "" if left_out is None else f" {missing(**left_out)}"
+        bounded = scaling is not None and scaling["covered"] is not None
+        lacks = "" if left_out is None else f" {missing(**left_out, covered=bounded)}"
         contain = "" if scaling is None else f" {intervals_of(counted, scaling)}"
-        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{lacks}{contain}")
+        paragraphs.insert(1, f"What was counted: counts are {COUNTED[counted]}.{contain}{lacks}")
     paragraphs += [_promised(guarantee), _to_make_sure(guarantee)]
     reference = f" ({guarantee['reference']})" if guarantee["reference"] else ""
     paragraphs.append(f"Mechanism: {guarantee['mechanism']}{reference}.")

@@ -112,7 +112,7 @@ class GroupRelease(EstimateTable):
         """What is missing, in plain sentences."""
         from discreet.releases.explain import missing
 
-        told = [] if self.left_out is None else [missing(**self.left_out.numbers())]
+        told = [] if self.left_out is None else [missing(**self.left_out.numbers(), covered=bool(self.notes_told))]
         return [*self.notes_told, *told]
 
     def to_dict(self) -> dict[str, Any]:

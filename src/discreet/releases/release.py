@@ -457,7 +457,8 @@ class Release:
         told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
         if self.left_out is not None:
-            told.append(missing(self.left_out.value, self.left_out.lower, self.left_out.upper))
+            bounded = scaling is not None and scaling["covered"] is not None
+            told.append(missing(**self.left_out.numbers(), covered=bounded))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:

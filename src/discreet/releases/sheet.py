@@ -121,8 +121,10 @@ def sign_off_sheet(
     if (several := several_spans(guarantee)) is not None:
         limits.append(several.rstrip("."))
     if told.get("left_out") and "counted" in told:
-        limits.append(missing(**told["left_out"]).rstrip("."))
-        limits.append(intervals_of(told["counted"], (told.get("error_model") or {}).get("scaling")).rstrip("."))
+        scaling = (told.get("error_model") or {}).get("scaling")
+        bounded = scaling is not None and scaling["covered"] is not None
+        limits.append(intervals_of(told["counted"], scaling).rstrip("."))
+        limits.append(missing(**told["left_out"], covered=bounded).rstrip("."))
     elif told.get("left_out"):  # numbers, whose notes say it
         limits += [note.rstrip(".") for note in told["notes"]]
     limits += [
