@@ -334,3 +334,35 @@ def test_what_is_told_of_items_is_in_order_not_in_that_of_a_set():
         places = release.error_model.stretches.places
         assert list(places) == sorted(set(places))
     assert len(places) > 3
+
+
+def test_what_was_published_of_another_draw_may_lack_on_both_sides():
+    """A second run goes on from what was published. Where that was another draw, parts and counts say different things
+    of what nodes held back: intervals are wider by that, once for each time it happened."""
+    hitters = HeavyHitters(64, BUDGET, capacity=64, source=seeded_source(3))
+    for _ in range(8):
+        last = hitters.step(["a"] * 900 + ["b"] * 700)
+    found = hitters.discovered
+    assert set(last.items) == {"a", "b"}
+    counts, _ = found.counts()
+    published = dict(zip(found.index, counts.tolist(), strict=True))
+    plain = hitters._listed(found).bounds()
+
+    def again(changes, lacks):
+        for item, change in changes.items():
+            published[item] += change
+        found.begin_again(dict(published), 40.0, 0.0)
+        assert dict(zip(found.index, found.counts()[0].tolist(), strict=True)) == published
+        assert found.carried_below == lacks
+        release = hitters._listed(found)
+        assert (release.error_model.summary_below, release.error_model.summary_above) == (lacks, lacks)
+        return release
+
+    again({}, 0.0)  # its own draw
+    again({"a": 5}, 40.0)
+    again({}, 40.0)
+    release = again({"a": -5, "b": 1}, 80.0)
+    for side, (before, after) in enumerate(zip(plain, release.bounds(), strict=True)):
+        for item, change in (("a", 0), ("b", 1)):
+            wider = after[release.items.index(item)] - before[last.items.index(item)]
+            assert wider == pytest.approx(change + (80.0 if side else -80.0), abs=2.0)
