@@ -61,3 +61,19 @@ def test_rows_that_nobody_wants_wait_for_no_thread():
     assert not goes_on.is_set()
     assert any(thread.is_alive() for thread in threading.enumerate() if "ThreadPoolExecutor" in thread.name)
     goes_on.set()
+
+
+def test_integers_of_any_width_are_what_they_were_whichever_come_last():
+    """A column of uint64 says that none is negative; narrower ones after it, or before it, take nothing back."""
+    large = pa.array([2**64 - 1, 2**63, 7], pa.uint64())
+    others = [pa.array([5, 7], kind) for kind in (pa.int8(), pa.uint32(), pa.int64())]
+    for batches in ([large, *others], [*others, large], [others[0], large, *others[1:]]):
+        for kept in (False, True):
+            numbers = Numbers("items")
+            if kept:
+                numbers.keep_integers()
+            for batch in batches:
+                numbers.numbers(batch)
+            values = numbers.values(large.view(pa.int64()).to_numpy() if kept else np.arange(4))
+            assert values.type == pa.uint64()
+            assert {*values.to_pylist()} == ({2**64 - 1, 2**63, 7} if kept else {2**64 - 1, 2**63, 7, 5})

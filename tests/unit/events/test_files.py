@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from tests.rows import open_stream
 
 import discreet as dc
+from discreet.events.files import Files
 from discreet.events.items import item_of_bytes
 from discreet.events.text import NOT_TEXT, Cutter, Lines
 
@@ -556,3 +557,31 @@ def test_files_are_closed_when_reading_stops_early(tmp_path):
     stream = iter(open_stream(path))
     next(stream)
     stream.close()  # an unclosed file would be a ResourceWarning, which is an error here
+
+
+def test_a_name_that_tells_no_format_hides_none(tmp_path):
+    """The content tells: rows of JSON have kinds of their own under any name, as items, in pairs and as people."""
+    rows = [
+        {"a": "x", "b": 1, "u": "p"},
+        {"a": 7, "b": "1", "u": 1},
+        {"a": 2**64 - 1, "b": 2, "u": "1"},
+        {"a": "7", "b": 1, "u": 1},
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    told = []
+    for name in ("rows.jsonl", "rows", "rows.2026-11-19", "rows.log.1"):
+        (tmp_path / name).write_text(text)
+        found = Files([str(tmp_path / name)])
+        alone = items_of(found.rows("a", lists=False))
+        owned = [
+            [None if part is None else part.to_pylist() for part in batch]
+            for batch in found.rows("a", user="u", lists=False).owned()
+        ]
+        both = items_of(found.rows(("a", "b")))
+        grouped = items_of(found.rows("a", by=("u",)))
+        tagged = sorted(found.rows("a", user="u", lists=False).tagged)
+        told.append((alone, owned, both, grouped, tagged))
+    assert all(each == told[0] for each in told)
+    assert told[0][0] == ["x", 7, 2**64 - 1, "7"]
+    assert told[0][4] == ["item", "user"]
+    assert len({*told[0][2]}) == len({*told[0][3]}) == 4

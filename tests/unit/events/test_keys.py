@@ -220,3 +220,13 @@ def test_a_row_without_a_group_is_one_without_a_value_whatever_is_listed(groups,
     assert rows("skip") == (3 if groups is None else 2)
     with pytest.raises(DataError, match="rows with no value in the column"):
         rows("error")
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.uint16()])
+@pytest.mark.parametrize("listed", [[True], [1, False], [1.0], [0, 1.5]])
+def test_a_list_of_groups_has_whole_numbers_where_the_column_has(kind, listed):
+    """Neither True nor 1.0 is the group 1: a list that was meant for another column is refused, not made to fit."""
+    table = pa.table({"shop": pa.array([0, 1, 1], kind), "item": ["a", "b", "a"]})
+    with pytest.raises(dc.ParameterError, match="values of the type"):
+        list(events_of(table).rows("item", by=("shop",), groups=listed))
+    assert sum(batch.num_rows for batch in events_of(table).rows("item", by=("shop",), groups=[1])) == 2

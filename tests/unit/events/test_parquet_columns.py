@@ -12,6 +12,7 @@ import pytest
 from discreet import _native
 from discreet.engines.sql import select, where
 from discreet.errors import DataError
+from discreet.events import parquet
 from discreet.events.inputs import open_input
 from discreet.events.parquet import ArrowColumns, Texts, parquet_batches
 from discreet.events.row_query import of_arrays, of_batch
@@ -208,3 +209,16 @@ def test_damaged_pages_are_refused_or_make_as_many_rows(tmp_path):
         else:
             assert sum(map(len, rows)) == ROWS
     assert 0 < refused < 150
+
+
+@pytest.mark.parametrize("odd", [None, "y" * 5000])
+@pytest.mark.parametrize("at", [0, 64, 65, 1999, 2000, 4998, 4999])
+def test_rows_before_and_after_an_odd_one_come_once(tmp_path, monkeypatch, odd, at):
+    """Whoever takes over the reading of a column begins where the rows that were handed out end, in any batch."""
+    monkeypatch.setattr(parquet, "PLAIN_ROWS", 64)
+    texts = [odd if row == at else f"text {row} {'x' * 300}" for row in range(ROWS)]  # several runs of pages
+    table = pa.table({"text": texts, "number": np.arange(ROWS), "other": [f"{row}" for row in range(ROWS)]})
+    path = written(tmp_path / "log.parquet", table, row_group_size=ROWS, use_dictionary=False, data_page_size=1000)
+    for columns in (("text",), ("text", "other"), ("other", "number", "text")):
+        rows, _ = read(path, columns)
+        assert list(chain(*rows)) == expected(table, columns), columns

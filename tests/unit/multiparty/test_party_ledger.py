@@ -167,3 +167,24 @@ def test_a_stream_begins_once(account):
     assert len(charges(account)) == 1
     with pytest.raises(dc.ParameterError, match="seeded"):
         stream.party(5, ledger=account, source=seeded_source(1))
+
+
+def test_every_round_protocol_parameter_and_party_has_a_charge_of_its_own():
+    """One charge pays for one message: what is another message for a receiver is another charge, too."""
+    universe, more = [1, 2, 3], dc.Budget(2.0)
+    rounds = [
+        *ROUNDS,
+        HadamardResponse("r", dc.Budget(1.0), universe),
+        HadamardResponse("r", more, universe),
+        HadamardResponse("s", dc.Budget(1.0), universe),
+        HadamardResponse("r", dc.Budget(1.0), [*universe, 4]),
+        HadamardResponse("r", dc.Budget(1.0), universe, shuffled=10),
+        dc.multiparty.LocalHashing("r", dc.Budget(1.0), universe),
+        dc.multiparty.LocalSketch("r", dc.Budget(1.0), universe, columns=4),
+        dc.multiparty.LocalSketch("r", dc.Budget(1.0), universe, columns=8),
+        Hierarchy("r", dc.Budget(1.0), 100, "LocalHashing"),
+    ]
+    ids = [round_.charge_id(number) for round_ in rounds for number in (0, 1, 7)]
+    assert len({*ids}) == len(ids)
+    again = HadamardResponse("r", dc.Budget(1.0), tuple(universe))
+    assert again.charge_id(7) == HadamardResponse("r", dc.Budget(1.0), universe).charge_id(7)

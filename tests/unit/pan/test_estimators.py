@@ -421,3 +421,19 @@ def test_after_an_announcement_incidence_pays_for_both_counts():
         ((scale, size),) = source.asked
         assert size == 1 + announced
         assert float(scale) * made.epsilon_output == pytest.approx(distance)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [2.0, 6.0])
+def test_a_count_is_as_accurate_as_was_said_from_the_first_one_on(alpha, epsilon):
+    """Of the numbers of people for which the relative error is stated, the first is within it, and few before are."""
+    made = dc.pan.DistinctCount(budget=dc.Budget(epsilon), buckets=2**14, levels=12)
+    first = made.accurate_from(alpha)
+    p0, gap = made._chances()
+
+    def errors(counts):
+        return made._relative_error(np.asarray(counts, float), p0, gap, made.epsilon_output, made.settings.beta)
+
+    assert first > 1
+    assert errors(first * np.geomspace(1.0, 50.0, 60)).max() <= alpha
+    assert errors([first / 1.1])[0] > alpha
