@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 import uvicorn
 from tests.service.conftest import Running
 
+from discreet.errors import OldStateError
 from discreet.service import access, pan_stream, routes
 from discreet.service.server import UncountedState, _Server, unnumbered
 
@@ -176,6 +178,26 @@ def test_a_file_that_cannot_be_written_anew_stays(running: Running, monkeypatch:
         running.service.rest()
     assert state.read_bytes() == data
     send(running, "people", 2, "192.0.2.47")
+
+
+def test_a_folder_that_is_older_than_its_ledger_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    """Nothing is drawn from it again: a second look at the same table would cost as much as the first."""
+    made = Running(tmp_path / "data", {"people": PEOPLE}, ledger=str(tmp_path / "ledger.sqlite")).start()
+    send(made, "people", 3, "192.0.2.47")
+    made.pass_ticks()
+    made.stop()
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    again = Running(tmp_path / "data", {"people": PEOPLE}, ledger=str(tmp_path / "ledger.sqlite"))
+    again.clock.now = made.clock.now
+    again.start().pass_ticks()
+    again.stop()
+    older = Running(tmp_path / "copy", {"people": PEOPLE}, ledger=str(tmp_path / "ledger.sqlite"))
+    older.clock.now = again.clock.now
+    with pytest.raises(OldStateError, match="is at step 1, and step 2 was published"):
+        older.start()
+    again.start().pass_ticks()  # the newer one goes on
+    assert again.latest("people")["tick"] == 3
+    again.stop()
 
 
 def test_what_could_not_be_written_is_not_in_memory_either(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

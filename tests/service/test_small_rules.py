@@ -255,3 +255,21 @@ def test_what_a_mechanism_had_before_it_failed_is_given_to_it_again(
     found = release["items"][0]["count"] if name == "searches" else release["value"]
     assert abs(found - 550) <= 2
     assert not stream._is_torn
+
+
+def test_how_far_a_queue_was_read_is_kept_for_ever_and_keys_of_requests_are_not(tmp_path: Path) -> None:
+    """A message of a queue may come again after years, as long as somebody keeps it; a request is repeated soon."""
+    running = Running(tmp_path, {"visits": STREAMS["visits"]}, limits={"key_hours": 0.02}).start()
+    stream: Any = running.service.streams["visits"]
+    given = {"key of a request": b"k" * 16, "an offset": streams.OFFSET_KEY + b"topic 0 17"}
+    for key in given.values():
+        stream.keys[key] = (b"d" * 16, 1, stream.open_tick)
+    running.pass_ticks()
+    store = running.service.store
+    assert {name: store.key("visits", key) for name, key in given.items()} == dict.fromkeys(given, (b"d" * 16, 1))
+    running.pass_ticks(3)
+    assert store.key("visits", given["key of a request"]) is None
+    assert store.key("visits", given["an offset"]) == (b"d" * 16, 1)
+    running.again()
+    assert running.service.store.keys_like("visits", streams.OFFSET_KEY) == [given["an offset"]]
+    running.stop()

@@ -56,6 +56,17 @@ test("numbers are random where none is given, and below 2**63", () => {
   assert.equal(seen.size, 500);
 });
 
+test("random numbers have 62 bits, as those of Python", () => {
+  const round = new Round(yesNo);
+  const seen = Array.from({ length: 400 }, () => {
+    const bytes = round.encode("yes").subarray(20);
+    const end = bytes.findIndex((byte) => byte < 128);
+    return bytes.subarray(0, end + 1).reduceRight((sum, byte) => (sum << 7n) | BigInt(byte & 127), 0n);
+  });
+  assert.ok(seen.every((number) => number < 1n << 62n));
+  for (let bit = 0n; bit < 62n; bit++) assert.ok(new Set(seen.map((number) => (number >> bit) & 1n)).size === 2, `bit ${bit}`); // 2^-393 each
+});
+
 test("all randomness is that of crypto", () => {
   const [random, values] = [Math.random, crypto.getRandomValues];
   let asked = 0;

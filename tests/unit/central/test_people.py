@@ -251,6 +251,23 @@ def test_whoever_has_more_items_than_the_bound_is_hidden_too():
     assert "people with more items are hidden, too: they are scaled down" in bounded.guarantee.assumptions
 
 
+@pytest.mark.parametrize("many", [1, 9, 64])
+def test_whoever_has_no_more_items_than_the_bound_is_covered_in_full(many):
+    """Seeded. Of rows nothing private tells what one person may have: that m rows of m items count is said by `m`."""
+    table = {"who": [*range(400)] * 2, "what": ["a"] * 400 + ["b"] * 400}
+    words = {"column": "what", "user": "who", "count": "rows", "max_items": many}
+    release = dc.top_k(table, 100, dc.Budget(4.0, 1e-6), **words, source=seeded_source(1))
+    scaling = release.error_model.scaling
+    assert len(release) == 2
+    assert scaling.covered >= math.sqrt(min(many, 2)) * (1 - 1e-9)
+    weights, mechanism = np.full(many, 7), PersonVectors(dc.Budget(4.0, 1e-6), 100, dc.User(many), rows=True)
+    nobody = np.zeros(0), np.zeros(0, np.int64)
+    length = mechanism.choose_length(nobody, weights, weights, True, seeded_source(1))
+    assert length.longest == pytest.approx(7 * math.sqrt(many))
+    assert length.reach >= length.longest
+    assert mechanism.losses(nobody, length, weights, seeded_source(1)).covered >= math.sqrt(many) * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_equals_at_the_end_of_the_candidates_the_items_decide_and_not_who_came_first(order):
     names = [f"item {index}" for index in range(9)][::order]

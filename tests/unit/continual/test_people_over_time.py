@@ -268,6 +268,28 @@ def test_distinct_count_is_the_running_number_of_people():
     assert distinct.step("ignored", tick=9) == len(seen)
 
 
+@pytest.mark.parametrize("kind", ["histogram", "people"])
+def test_an_account_adds_up_whole_people_however_many_items_count(tmp_path, kind):
+    """Of a person the first items count, and all of the person is hidden: so it adds up with other such releases."""
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("a", dc.Budget(9.0, 9e-6))
+    account = ledger.account("a")
+
+    def made(most, charge_id):
+        if kind == "people":
+            return DistinctCount(4, BUDGET, ledger=account, charge_id=charge_id)
+        return Histogram(4, BUDGET, unit=dc.User(most), ledger=account, charge_id=charge_id)
+
+    made(2, "first").begin()
+    assert account.unit == dc.User()
+    made(5, "second").begin()
+    account.charge(dc.Budget(1.0), "third", unit=dc.User())
+    with pytest.raises(dc.LedgerError, match="unit"):
+        account.charge(dc.Budget(1.0), "fourth", unit=dc.User(2))
+    asked = [event.details.get("asked_unit") for event in account.history() if event.kind == "charge"]
+    assert asked == ([None] * 3 if kind == "people" else [dc.User(2).details(), dc.User(5).details(), None])
+
+
 def test_a_ledger_is_charged_once_for_people(tmp_path):
     ledger = dc.Ledger(tmp_path / "budgets.sqlite")
     ledger.grant("a", dc.Budget(2.0, 2e-6))

@@ -210,6 +210,28 @@ def test_the_same_rows_stay(column, written, around):
     assert said[0] == said[1]
 
 
+def test_a_condition_is_read_anew_where_the_types_are_others():
+    """As from one file to the next: what was made for whole numbers says nothing of texts, nor the other way round."""
+    kinds = [
+        pa.array([1, 404, None, 5]),
+        pa.array(["1", "404", None, "x"]),
+        pa.array([1.0, 404.0, None, float("nan")]),
+        pa.array([1, 200, None, 5], pa.uint8()),
+        pa.array(["1", "404", None, "x"]).dictionary_encode(),
+    ]
+    for condition in ("i = 404 or i = 1", "i > 1", "not (i in (1, 404))", "i is null"):
+        bound = plain_where.where(condition).bound(["i"])
+
+        def told(query, column):
+            try:
+                return [each.tolist() for each in query.keeps([column])]
+            except dc.ParameterError as error:
+                return str(error)
+
+        for column in (*kinds, *kinds[::-1]):
+            assert told(bound, column) == told(sql.where(condition).bound(["i"]), column), (condition, column.type)
+
+
 def test_what_is_asked_for_is_found_where_it_is():
     for wanted in ([], [None], ["t", "i"], [None, "t"]):
         ours, theirs = (where("i = 404 and u is null").bound(wanted) for where in (plain_where.where, sql.where))

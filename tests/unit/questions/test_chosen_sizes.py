@@ -56,3 +56,17 @@ def test_titles_of_a_report_are_different():
         dc.Report({7: dc.Count()}, BUDGET)
     with pytest.raises(ParameterError, match="a report takes questions"):
         dc.Report(["count"], BUDGET)
+
+
+@pytest.mark.parametrize("mechanism", ["space_saving", "count_sketch"])
+def test_a_stream_that_is_longer_than_was_said_costs_nothing(tmp_path, mechanism):
+    """Whose cut rests on the length is refused when all was counted, and before anything is charged."""
+    ledger = dc.Ledger(tmp_path / "budgets.sqlite")
+    ledger.grant("rows", dc.Budget(2.0, 1e-5))
+    account = ledger.account("rows")
+    words = {"mechanism": mechanism, "ledger": account}
+    with pytest.raises(dc.IncompatibleSummaryError, match="longer than stream_length"):
+        dc.top_k(["a"] * 301, 5, dc.Budget(1.0, 1e-6), length=300, **words)
+    assert [event.kind for event in account.history()] == ["grant"]
+    assert dc.top_k(["a"] * 300, 5, dc.Budget(1.0, 1e-6), length=300, **words).items == ["a"]
+    assert account.spent().epsilon == 1.0

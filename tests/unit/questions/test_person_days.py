@@ -18,7 +18,7 @@ import pytest
 import discreet as dc
 from discreet.engines import duck_people, exact_people
 from discreet.noise import seeded_source
-from discreet.questions.answer import charge_id_of, data_of
+from discreet.questions.answer import charge_id_of, data_of, stands_for
 
 BUDGET = dc.Budget(2.0, 1e-6)
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -286,6 +286,31 @@ def test_only_files_that_have_names_name_a_charge(tmp_path):
         assert charge_id_of(question, dc.read(*paths, format="csv"), BUDGET) is None
     assert charge_id_of(question, data_of(table_of(ROWS)), BUDGET) is None
     assert charge_id_of(dc.Count(), dc.read("a.csv"), BUDGET) is None
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"format": "csv"},
+        {"header": False},
+        {"delimiter": "tab"},
+        {"quote": "'"},
+        {"encoding": "latin-1"},
+        {"encoding": "cp1252"},
+        {"sql": "select visitor, path, ts from 'a.csv'"},
+        {"sql": "select visitor, path, ts from t", "rows_of_the_result_are_the_events": True},
+    ],
+    ids=str,
+)
+def test_a_charge_stands_for_how_files_are_read(how):
+    """The same bytes are other rows where they are read otherwise: what is stored for one is no answer to the other."""
+    question = dc.Count(**WORDS, period="2026-03-29")
+    ways = [{}, {"format": "csv", "delimiter": ";"}, {"encoding": "utf-16"}, how]
+    data = [dc.read(*([] if "sql" in each and len(each) == 1 else ["a.csv"]), **each) for each in ways]
+    asked = [stands_for(question, each) for each in data]
+    assert len({json.dumps(each) for each in asked}) == len(ways)
+    ids = {charge_id_of(question, each, BUDGET) for each in data}
+    assert len(ids) == len(ways)
 
 
 def test_an_account_that_renews_is_told_by_the_guarantee(tmp_path):
