@@ -193,7 +193,7 @@ def test_so_many_items_are_shown_as_were_asked_for() -> None:
 
 def key_of(
     body: bytes = b"{}\n", query: str = "", kind: str = "application/x-ndjson", token: int | None = 1, **words: Any
-):
+) -> Any:
     """What `Uploads` makes of a request: the key that is kept, and the digest of what came under it."""
     headers = [(b"content-type", kind.encode()), *((name.encode(), value.encode()) for name, value in words.items())]
     headers = [(name.replace(b"_", b"-"), value) for name, value in headers]
