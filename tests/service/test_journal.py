@@ -105,4 +105,5 @@ def test_the_same_as_json(tmp_path: Path, caplog: pytest.LogCaptureFixture, monk
     assert {"level": "info", "event": "refused", "stream": "searches", "reasons": ["bad rows"]} in told
     assert told[-1] == {"level": "warning", "event": "message"}
     assert [line["message"] for line in lines] == [record.getMessage() for record in caplog.records]
-    assert "731" not in json.dumps(lines)
+    timeless = [{key: value for key, value in line.items() if key not in ("time", "ends")} for line in lines]
+    assert "731" not in json.dumps(timeless)

@@ -71,8 +71,8 @@ def send(running: Running, name: str, number: int, address: str) -> None:
 
     async def all_of_them() -> None:
         for n in range(number):
-            body = b'{"visitor":"somebody-4711"}\n' if n % 5 else b'{"other":1}\nnonsense\n'
-            assert await one(body, f"key-4711-{n}") in (202, 422)
+            body = b'{"visitor":"somebody-in-particular"}\n' if n % 5 else b'{"other":1}\nnonsense\n'
+            assert await one(body, f"key-in-particular-{n}") in (202, 422)
 
     assert running.client.portal is not None
     running.client.portal.call(all_of_them)
@@ -100,7 +100,7 @@ def test_memory_has_nobody_and_no_number(running: Running) -> None:
     texts, numbers = held_by(running.service, application.state.access, application.state.live, application.routes)
     known = b"".join(text if isinstance(text, bytes) else text.encode("utf-8", "replace") for text in texts)
     assert b"192.0.2.47" not in known
-    assert b"4711" not in known
+    assert b"in-particular" not in known
     assert b"people" in known  # it did look
     assert not numbers & {REQUESTS, 2 * REQUESTS}
     status = running.client.get("/v1/admin/status", headers=running.token("admin")).json()
