@@ -657,44 +657,64 @@ class CounterAudit(HistogramAudit):
             worst = max(forms.gaussian_split_delta(noise, i, j, cut, epsilon) for i, j in splits)
         return checked(f"up to {most} counters, isolated or common", "delta", delta, worst, 2 * len(splits))
 
+    def of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
+        """The smallest items of a shard: of the only one all."""
+        return list(range(number))
+
+    def parts(self, summary: Any) -> list[tuple[RawCounts, int]]:
+        """The counters and the decrements of every shard."""
+        return [(summary.not_private_counts(), counters_of(summary).offset)]
+
     def conforms(self, mechanism: Any) -> tuple[int, int]:
         """Runs the release itself with chosen noise around the cut: what it shows must be what the law says."""
-        k = min(_capacity(mechanism, 40), 40)
-        stream = [item for item in range(k) for _ in range(item % 4 + 1)][: self.room(mechanism)]
-        if self.zeros and mechanism.capacity == k:
-            stream = [*stream, 999_999]  # one decrement, so that some counters are at zero
+        shards, capacity = getattr(mechanism, "shards", 1), _capacity(mechanism, 40)
+        k = min(capacity, 40 // shards)
+        items = [item for shard in range(shards) for item in self.of_shard(mechanism, shard, k)]
+        stream = [item for place, item in enumerate(items) for _ in range(place % 4 + 1)][: self.room(mechanism)]
+        if self.zeros and capacity == k:
+            # One decrement, so that some counters are at zero, and one shard has an offset of its own.
+            stream.append(self.of_shard(mechanism, 0, k + 1)[-1])
         summary = self.filled(mechanism, stream)
-        raw = {item: c for item, c in summary.not_private_counts().to_dict().items() if self.zeros or c > 0}
-        items, values = list(raw), np.array(list(raw.values()), np.int64)
-        alpha = counters_of(summary).offset
         model, wrong, tried = mechanism.error_model, 0, 0
         single_law = model.shared or model.offset_noise
         cut_for = getattr(mechanism, "not_private_cut", None)
         threshold = mechanism.threshold if cut_for is None else cut_for(summary.total)
         for single in (-2, 0, 3):
-            offset = None
-            if self.shared == "published":
-                offset = alpha + single
-            elif self.summary == "space-saving" and model.offset_noise is not None:
-                offset = (summary.total + single) // mechanism.capacity
-            base = values + (alpha if self.shared == "published" else 0) + (single if self.shared == "hidden" else 0)
-            # Around the cut in steps of one, so that > in place of >= shows.
-            around = np.arange(len(base)) % 5 - 2
-            each = threshold + (offset or 0) - base + around
-            noisy = base + each
-            if self.shared == "halves":
-                each = 2 * (threshold - base) - single + around
-                # Halves go to the even number.
-                noisy = np.array([round(Fraction(int(v), 2)) for v in 2 * base + each + single], np.int64)
-            source = ScriptedSource(single, each if len(each) else 0)
+            turns, offsets, expected = [], [], {}
+            for shard, (raw, alpha) in enumerate(self.parts(summary)):
+                stored = self.zeros | (raw.counts > 0)
+                base, offset = raw.counts[stored], None
+                if self.shared == "published":
+                    base, offset = base + alpha, alpha + single
+                elif self.shared == "hidden":
+                    base = base + single
+                elif self.summary == "space-saving" and model.offset_noise is not None:
+                    offset = (summary.total + single) // capacity
+                # Around the cut in steps of one, so that > in place of >= shows.
+                around = np.arange(len(base)) % 5 - 2
+                each = threshold + (offset or 0) - base + around
+                noisy = base + each
+                if self.shared == "halves":
+                    each = 2 * (threshold - base) - single + around
+                    # Halves go to the even number.
+                    noisy = np.array([round(Fraction(int(v), 2)) for v in 2 * base + each + single], np.int64)
+                places = zip(np.flatnonzero(stored).tolist(), noisy.tolist(), around, strict=True)
+                expected.update({raw.items[at].as_py(): (value, shard) for at, value, step in places if step >= 0})
+                turns.append(each)
+                offsets.append(offset)
+                tried += len(base)
+            source = ScriptedSource(single, turns=turns)
             release = mechanism(summary, source)
-            wrong += shown_by(release) != {i: int(v) for i, v, a in zip(items, noisy, around, strict=True) if a >= 0}
-            wrong += release.offset != offset
+            of = [0] * len(release) if release.shards is None else release.shards.tolist()
+            rows = zip(release.counts.tolist(), of, strict=True)
+            wrong += dict(zip(release.items, rows, strict=True)) != expected
+            wrong += [*(release.shard_offsets or [release.offset])] != offsets
             for draw in source.draws:
                 declared = single_law if draw.size is None else model.noise
                 wrong += declared is None or (draw.law, draw.scale) != (declared.law, declared.scale)
-            wrong += sum(draw.size is None for draw in source.draws) != (single_law is not None)
-            tried += len(base)
+            drawn = [draw.size for draw in source.draws if draw.size is not None]
+            wrong += drawn != [len(each) for each in turns]
+            wrong += sum(draw.size is None for draw in source.draws) != shards * (single_law is not None)
         return wrong, tried
 
     def heavy(self, mechanism: Any) -> list[int]:
@@ -1390,14 +1410,13 @@ class ShardedAudit(CounterAudit):
             return RowShards(mechanism.capacity, mechanism.shards)
         return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
 
-    def _of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
-        """The smallest items of a shard."""
+    def of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
         where = ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
         return list(islice((item for item in count() if where.shard_of(item) == shard), number))
 
     def _universe(self, mechanism: Any) -> list[int]:
         """Two items of each of two shards (or of the only one)."""
-        return [item for shard in range(min(2, mechanism.shards)) for item in self._of_shard(mechanism, shard, 2)]
+        return [item for shard in range(min(2, mechanism.shards)) for item in self.of_shard(mechanism, shard, 2)]
 
     def structure(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """Lemma 8 for a sketch, and that one event concerns one shard."""
@@ -1420,37 +1439,13 @@ class ShardedAudit(CounterAudit):
             worst = worst_divergence(mechanism, partial(self.filled, mechanism), pairs, epsilon, _CUTOFF).upper
             yield checked("the law of all shards together, from the code", "delta", delta, worst, 2 * len(pairs))
 
-    def conforms(self, mechanism: Any) -> tuple[int, int]:
-        k = min(mechanism.capacity, 8)
-        items = [item for shard in range(mechanism.shards) for item in self._of_shard(mechanism, shard, k)]
-        stream = [item for place, item in enumerate(items) for _ in range(place % 4 + 1)]
-        if mechanism.capacity == k:  # one more item in shard 0: it is decremented, so that its offset is another one
-            stream.append(self._of_shard(mechanism, 0, k + 1)[-1])
-        summary = self.filled(mechanism, stream)
-        wrong = tried = 0
-        alphas, shards = summary.not_private_offsets, summary.not_private_shards()
-        for single in (-2, 0, 3):
-            each = mechanism.threshold + single - 4 + np.arange(7)
-            source = ScriptedSource(single, each)
-            release = mechanism(summary, source)
-            expected = {}
-            for shard, (raw, alpha) in enumerate(zip(shards, alphas, strict=True)):
-                noisy = raw.counts + alpha + np.resize(each, len(raw))
-                for item, value in zip(raw.items.to_pylist(), noisy.tolist(), strict=True):
-                    if value - (alpha + single) >= mechanism.threshold:
-                        expected[item] = (value, shard)
-                tried += len(raw)
-            rows = zip(release.counts.tolist(), release.shards.tolist(), strict=True)
-            wrong += dict(zip(release.items, rows, strict=True)) != expected
-            wrong += release.shard_offsets != tuple(alpha + single for alpha in alphas)
-            wrong += [draw.size for draw in source.draws] != [size for raw in shards for size in (None, len(raw))]
-            wrong += any((draw.law, draw.scale) != ("laplace", mechanism.scale) for draw in source.draws)
-        return wrong, tried
+    def parts(self, summary: Any) -> list[tuple[RawCounts, int]]:
+        return list(zip(summary.not_private_shards(), summary.not_private_offsets, strict=True))
 
     def scored_pairs(self, mechanism: Any, effort: Effort) -> Iterator[ScoredPair]:
         """A counter, the offset and a new key of one shard, while the others are full."""
         heavy, more = self.heavy(mechanism), items_of(mechanism)
-        *items, last = self._of_shard(mechanism, 0, mechanism.capacity + 1)
+        *items, last = self.of_shard(mechanism, 0, mechanism.capacity + 1)
         full = [item for item in items for _ in range(len(heavy))]
         offset = lambda shown: float(shown.offset[0][0])  # noqa: E731
         yield self.pair(mechanism, "one counter higher", heavy + [0] * more, heavy, partial(count_of, 0))
@@ -1757,113 +1752,66 @@ _LARGE, _SMALL = Budget(1.0, 0.02), Budget(1.0, 1e-9)
 _MORE = Budget(8.0, 0.02)
 
 
-register(
-    Offset,
-    lambda: (Offset(_LARGE, capacity=3), Offset(_LARGE, capacity=2, unit=User(2)), Offset(_SMALL, capacity=256)),
-    CounterAudit("misra-gries", zeros=True, shared="published"),
-)
-register(
-    ShardedOffset,
-    lambda: (
-        ShardedOffset(Budget(2.0, 0.02), capacity=1, shards=2),
-        ShardedOffset(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
-        ShardedOffset(Budget(1.0, 1e-9), capacity=64, shards=4),
-    ),
-    ShardedAudit(),
-)
-register(
-    Stability,
-    lambda: (
-        Stability(_LARGE),
-        Stability(_LARGE, unit=User(3)),
-        Stability(_LARGE, unit=User(2), noise="gaussian", distinct=True),
-    ),
-    CounterAudit("exact"),
-)
-register(
-    Merged,
-    lambda: (Merged(_LARGE, capacity=3), Merged(_SMALL, capacity=64), Merged(_LARGE, capacity=3, unit=User(2))),
-    CounterAudit("merged", shared="halves", literal=too_little_shared_noise),
-)
-register(
-    UserSketch,
-    lambda: (
-        UserSketch(_LARGE, capacity=3, unit=User(2)),
-        UserSketch(_SMALL, capacity=64, unit=User(8)),
-        UserSketch(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
-    ),
-    CounterAudit("users", shared="halves", literal=too_little_shared_noise),
-)
-register(
-    ReducedMisraGries,
-    lambda: (
-        ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
-        ReducedMisraGries(_LARGE, capacity=3),
-        ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
-    ),
-    EntriesAudit(reduces=True),
-)
-register(
-    Summed,
-    lambda: (Summed(_LARGE, capacity=2, sketches=2), Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000))),
-    EntriesAudit(reduces=True, parts=True),
-)
-register(
-    CountMinHeavyHitters,
-    lambda: (
-        CountMinHeavyHitters(_MORE, 3, width=64, depth=6, noise="laplace", stream_length=400),
-        CountMinHeavyHitters(_MORE, 3, width=64, depth=6, stream_length=400),
-        CountMinHeavyHitters(_MORE, 3, width=64, depth=6),
-    ),
-    LinearAudit(median=False),
-)
-register(
-    CountSketchHeavyHitters,
-    lambda: (
-        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, noise="laplace", stream_length=2000),
-        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, stream_length=2000),
-        CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
-    ),
-    LinearAudit(median=True),
-)
-register(
-    PrivateMisraGries,
-    lambda: (
-        PrivateMisraGries(_LARGE, capacity=3),
-        PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
-    ),
-    CounterAudit("misra-gries", zeros=True, shared="hidden"),
-)
-register(
-    TextbookMisraGries,
-    lambda: (TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2))),
-    CounterAudit("misra-gries", zeros=False, shared="hidden", literal=threshold_of_algorithm_2),
-)
-register(
-    PrivateSpaceSaving,
-    lambda: (
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
-        PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
-        PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
-    ),
-    CounterAudit("space-saving", zeros=True, literal=length_of_the_data),
-)
+register(Offset, lambda: (
+    Offset(_LARGE, capacity=3), Offset(_LARGE, capacity=2, unit=User(2)), Offset(_SMALL, capacity=256),
+), CounterAudit("misra-gries", zeros=True, shared="published"))  # fmt: skip
+register(ShardedOffset, lambda: (
+    ShardedOffset(Budget(2.0, 0.02), capacity=1, shards=2),
+    ShardedOffset(Budget(1.0, 0.02), capacity=3, shards=2, unit=User(2)),
+    ShardedOffset(Budget(1.0, 1e-9), capacity=64, shards=4),
+), ShardedAudit())  # fmt: skip
+register(Stability, lambda: (
+    Stability(_LARGE),
+    Stability(_LARGE, unit=User(3)),
+    Stability(_LARGE, unit=User(2), noise="gaussian", distinct=True),
+), CounterAudit("exact"))  # fmt: skip
+register(Merged, lambda: (
+    Merged(_LARGE, capacity=3), Merged(_SMALL, capacity=64), Merged(_LARGE, capacity=3, unit=User(2)),
+), CounterAudit("merged", shared="halves", literal=too_little_shared_noise))  # fmt: skip
+register(UserSketch, lambda: (
+    UserSketch(_LARGE, capacity=3, unit=User(2)),
+    UserSketch(_SMALL, capacity=64, unit=User(8)),
+    UserSketch(_LARGE, capacity=3, unit=User(2), parts_per_user=2),
+), CounterAudit("users", shared="halves", literal=too_little_shared_noise))  # fmt: skip
+register(ReducedMisraGries, lambda: (
+    ReducedMisraGries(Budget(2.0), capacity=2, universe=range(3)),
+    ReducedMisraGries(_LARGE, capacity=3),
+    ReducedMisraGries(Budget.zcdp(0.5), capacity=3, universe=range(10**6)),
+), EntriesAudit(reduces=True))  # fmt: skip
+register(Summed, lambda: (
+    Summed(_LARGE, capacity=2, sketches=2), Summed(Budget(1.0), capacity=2, sketches=2, universe=range(1000)),
+), EntriesAudit(reduces=True, parts=True))  # fmt: skip
+register(CountMinHeavyHitters, lambda: (
+    CountMinHeavyHitters(_MORE, 3, width=64, depth=6, noise="laplace", stream_length=400),
+    CountMinHeavyHitters(_MORE, 3, width=64, depth=6, stream_length=400),
+    CountMinHeavyHitters(_MORE, 3, width=64, depth=6),
+), LinearAudit(median=False))  # fmt: skip
+register(CountSketchHeavyHitters, lambda: (
+    CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, noise="laplace", stream_length=2000),
+    CountSketchHeavyHitters(_MORE, 3, width=512, depth=9, stream_length=2000),
+    CountSketchHeavyHitters(_MORE, 3, width=512, depth=9),
+), LinearAudit(median=True))  # fmt: skip
+register(PrivateMisraGries, lambda: (
+    PrivateMisraGries(_LARGE, capacity=3), PrivateMisraGries(_SMALL, capacity=3, calibration="paper-geometric"),
+), CounterAudit("misra-gries", zeros=True, shared="hidden"))  # fmt: skip
+register(TextbookMisraGries, lambda: (
+    TextbookMisraGries(_LARGE, capacity=8), TextbookMisraGries(_SMALL, capacity=3, unit=User(2)),
+), CounterAudit("misra-gries", zeros=False, shared="hidden", literal=threshold_of_algorithm_2))  # fmt: skip
+register(PrivateSpaceSaving, lambda: (
+    PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200),
+    PrivateSpaceSaving(_LARGE, capacity=3, stream_length="noisy", length_share=0.3),
+    PrivateSpaceSaving(_LARGE, capacity=2, stream_length="noisy", length_share=0.3, unit=User(2)),
+    PrivateSpaceSaving(_LARGE, capacity=3, stream_length=200, calibration="paper"),
+), CounterAudit("space-saving", zeros=True, literal=length_of_the_data))  # fmt: skip
 _of_events, _of_users = (CounterAudit(kind, literal=noise_for_fewer_counters) for kind in ("merged", "users"))
-register(
-    GaussianSparseHistogram,
-    lambda: (
-        GaussianSparseHistogram(_LARGE, capacity=3),
-        GaussianSparseHistogram(_SMALL, capacity=64),
-        GaussianSparseHistogram(_LARGE, capacity=3, unit=User(2)),
-    ),
-    lambda mechanism: _of_users if isinstance(mechanism.unit, User) else _of_events,
-)
-register(
-    ChanMisraGries,
-    lambda: (ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3)),
-    EntriesAudit(reduces=False),
-)
+register(GaussianSparseHistogram, lambda: (
+    GaussianSparseHistogram(_LARGE, capacity=3),
+    GaussianSparseHistogram(_SMALL, capacity=64),
+    GaussianSparseHistogram(_LARGE, capacity=3, unit=User(2)),
+), lambda mechanism: _of_users if isinstance(mechanism.unit, User) else _of_events)  # fmt: skip
+register(ChanMisraGries, lambda: (
+    ChanMisraGries(Budget(2.0), capacity=2, universe=range(3)), ChanMisraGries(_LARGE, capacity=3),
+), EntriesAudit(reduces=False))  # fmt: skip
 _EXAMPLE = OracleHeavyHitters(_MORE, 50, _ListedOracle, 51, stream_length=400)  # k so large that n/k is not the cut
 
 register(

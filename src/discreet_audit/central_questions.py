@@ -476,49 +476,27 @@ def _reports() -> tuple[Report, ...]:
 
 
 register(Report, _reports, ReportAudit())
-register(
-    NoisyCount,
-    lambda: (
-        NoisyCount(_PURE),
-        NoisyCount(_RHO, User(), "people"),
-        NoisyCount(_SOME, Event(), "values"),
-        NoisyCount(Budget(0.1, 0.02), User(), "people"),
-    ),
-    CountAudit(),
-)
-register(
-    BadShare,
-    lambda: (
-        BadShare(_PURE, Fraction(1, 10)),
-        BadShare(_RHO, Fraction(1, 10), User()),
-        BadShare(_PURE, Fraction(3, 4), User()),
-    ),
-    BadShareAudit(),
-)
-register(
-    CreditedDistinct,
-    lambda: (
-        CreditedDistinct(_PURE),
-        CreditedDistinct(_RHO, max_items=2),
-        CreditedDistinct(Budget(0.5, 0.02), max_items=2),
-    ),
-    CountAudit(),
-)
-register(
-    ChosenDistinct,
-    lambda: (ChosenDistinct(_PURE), ChosenDistinct(_RHO), ChosenDistinct(Budget(0.5, 1e-6))),
-    ChoiceAudit(),
-)
-register(
-    UniverseHistogram,
-    lambda: (
-        UniverseHistogram(_PURE, range(4)),
-        UniverseHistogram(_RHO, range(5), User(), 2),
-        UniverseHistogram(Budget(1.0, 1e-6), range(6), User(), 3),
-        UniverseHistogram(_PURE, range(6), User(), 2),
-    ),
-    UniverseAudit(),
-)
+register(NoisyCount, lambda: (
+    NoisyCount(_PURE),
+    NoisyCount(_RHO, User(), "people"),
+    NoisyCount(_SOME, Event(), "values"),
+    NoisyCount(Budget(0.1, 0.02), User(), "people"),
+), CountAudit())  # fmt: skip
+register(BadShare, lambda: (
+    BadShare(_PURE, Fraction(1, 10)), BadShare(_RHO, Fraction(1, 10), User()), BadShare(_PURE, Fraction(3, 4), User()),
+), BadShareAudit())  # fmt: skip
+register(CreditedDistinct, lambda: (
+    CreditedDistinct(_PURE), CreditedDistinct(_RHO, max_items=2), CreditedDistinct(Budget(0.5, 0.02), max_items=2),
+), CountAudit())  # fmt: skip
+register(ChosenDistinct, lambda: (
+    ChosenDistinct(_PURE), ChosenDistinct(_RHO), ChosenDistinct(Budget(0.5, 1e-6)),
+), ChoiceAudit())  # fmt: skip
+register(UniverseHistogram, lambda: (
+    UniverseHistogram(_PURE, range(4)),
+    UniverseHistogram(_RHO, range(5), User(), 2),
+    UniverseHistogram(Budget(1.0, 1e-6), range(6), User(), 3),
+    UniverseHistogram(_PURE, range(6), User(), 2),
+), UniverseAudit())  # fmt: skip
 
 
 # ---- quantiles: a tree of noisy counts over a public range, and recursive choices with a tree around them ------------
@@ -645,17 +623,13 @@ class QuantileTreeAudit(QuantilesAudit):
         return [half_the_noise(mechanism), one_level, *self.not_cut(mechanism, every_row)]
 
 
-register(
-    QuantileTree,
-    lambda: (
-        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
-        QuantileTree(Budget.zcdp(0.5), Grid(0, 8, 8), (0.5,)),
-        QuantileTree(Budget(0.5, 0.02), Grid(1, 64, 16, "log"), (0.5, 0.9)),
-        QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
-        QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
-    ),
-    QuantileTreeAudit(),
-)
+register(QuantileTree, lambda: (
+    QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.25, 0.5)),
+    QuantileTree(Budget.zcdp(0.5), Grid(0, 8, 8), (0.5,)),
+    QuantileTree(Budget(0.5, 0.02), Grid(1, 64, 16, "log"), (0.5, 0.9)),
+    QuantileTree(Budget(1.0), Grid(0, 256, 256), (0.5,), User(), 2),
+    QuantileTree(Budget(0.5, 0.02), Grid(0, 40, 200), (0.5,), User()),
+), QuantileTreeAudit())  # fmt: skip
 
 
 def choice_law(mechanism: QuantileChoice, found: Found) -> dict[tuple[int, ...], float]:
@@ -811,17 +785,13 @@ class QuantileChoiceAudit(QuantilesAudit):
         return twins
 
 
-register(
-    QuantileChoice,
-    lambda: (
-        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.5,), parts=2),
-        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.9,), parts=2),
-        QuantileChoice(Budget(2.0), Grid(0, 4, 4), (0.25, 0.5, 0.9), parts=2, cells=2),
-        QuantileChoice(Budget.zcdp(0.5), Grid(0, 3, 3), (0.1, 0.5), parts=3),
-        QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.25, 0.5, 0.75), User(), 2, parts=2, cells=2),
-    ),
-    QuantileChoiceAudit(),
-)
+register(QuantileChoice, lambda: (
+    QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.5,), parts=2),
+    QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.9,), parts=2),
+    QuantileChoice(Budget(2.0), Grid(0, 4, 4), (0.25, 0.5, 0.9), parts=2, cells=2),
+    QuantileChoice(Budget.zcdp(0.5), Grid(0, 3, 3), (0.1, 0.5), parts=3),
+    QuantileChoice(Budget(1.0), Grid(0, 3, 3), (0.25, 0.5, 0.75), User(), 2, parts=2, cells=2),
+), QuantileChoiceAudit())  # fmt: skip
 
 
 # ---- people: what was added to noise of which size, read from runs of the release itself -----------------------------
@@ -1204,16 +1174,12 @@ def _with_people(mechanism: PersonVectors, name: str, **changes: Callable[..., A
     return altered(mechanism, name, of_snapshot=told, discover=told)
 
 
-register(
-    PersonVectors,
-    lambda: (
-        PersonVectors(Budget(1.0, 1e-4), 2),
-        PersonVectors(Budget(1.0, 1e-6), 2, rows=True),
-        PersonVectors(Budget(4.0, 1e-9), 100, User(2)),
-        PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
-    ),
-    PeopleAudit(),
-)
+register(PersonVectors, lambda: (
+    PersonVectors(Budget(1.0, 1e-4), 2),
+    PersonVectors(Budget(1.0, 1e-6), 2, rows=True),
+    PersonVectors(Budget(4.0, 1e-9), 100, User(2)),
+    PersonVectors(Budget(1.0, 1e-4), 2, groups=3),
+), PeopleAudit())  # fmt: skip
 
 
 # ---- pairs: the same steps, and a look at pairs of what was discovered between them ----------------------------------
@@ -1427,18 +1393,14 @@ def _shown(drawn: Any) -> tuple[Any, ...]:
     return tuple(column.tolist() for column in (drawn.kept, drawn.values, drawn.lower, drawn.upper))
 
 
-register(
-    RowMoments,
-    lambda: (
-        RowMoments(Budget(1.0, 1e-4), ValueMoment("count"), None),
-        RowMoments(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 50), None),
-        RowMoments(Budget(1.0), ValueMoment("sum", -1, 1, 2**26), 2),
-        RowMoments(Budget.zcdp(0.5), ValueMoment("variance", -1, 3, 2**26), 3),
-        RowMoments(Budget(0.1, 0.02), ValueMoment("signed", -2, 3)),
-        RowMoments(Budget(1.0), ValueMoment("count"), 3, unit=User(), counted="values", max_items=2),
-    ),
-    _RowsAudit(),
-)
+register(RowMoments, lambda: (
+    RowMoments(Budget(1.0, 1e-4), ValueMoment("count"), None),
+    RowMoments(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 50), None),
+    RowMoments(Budget(1.0), ValueMoment("sum", -1, 1, 2**26), 2),
+    RowMoments(Budget.zcdp(0.5), ValueMoment("variance", -1, 3, 2**26), 3),
+    RowMoments(Budget(0.1, 0.02), ValueMoment("signed", -2, 3)),
+    RowMoments(Budget(1.0), ValueMoment("count"), 3, unit=User(), counted="values", max_items=2),
+), _RowsAudit())  # fmt: skip
 
 
 # ---- people: one vector over all groups and parts --------------------------------------------------------------------
@@ -1558,13 +1520,9 @@ class _MomentsAudit(PeopleAudit):
         )
 
 
-register(
-    PersonMoments,
-    lambda: (
-        PersonMoments.of(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 2**20), None),
-        PersonMoments.of(Budget.zcdp(0.5), ValueMoment("count"), 40),
-        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("variance", 0, 1, 2**26), 4),
-        PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("split", -2, 3, 2**20), 6),
-    ),
-    _MomentsAudit(),
-)
+register(PersonMoments, lambda: (
+    PersonMoments.of(Budget(1.0, 1e-4), ValueMoment("mean", 0, 1, 2**20), None),
+    PersonMoments.of(Budget.zcdp(0.5), ValueMoment("count"), 40),
+    PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("variance", 0, 1, 2**26), 4),
+    PersonMoments.of(Budget(4.0, 1e-6), ValueMoment("split", -2, 3, 2**20), 6),
+), _MomentsAudit())  # fmt: skip

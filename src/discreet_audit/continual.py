@@ -1852,67 +1852,51 @@ _PLENTY = Budget(4.0, 0.02)
 
 _events, _people = HistogramOverTimeAudit(), _PeopleOverTimeAudit()
 
-register(
-    Counter,
-    lambda: (
-        Counter(16, Budget.zcdp(0.5)),
-        Counter(7, Budget(1.0, 0.02), method="tree", base=2),
-        Counter(1000, Budget(1.0, 1e-9), method="blt", size=8, max_items_per_event=2),
-        Counter(12, Budget.zcdp(2.0), method="square-root"),
-        Counter(None, Budget.zcdp(0.5)),
-    ),
-    CounterOverTimeAudit(),
-)
-register(
-    DistinctCount,
-    lambda: (
-        DistinctCount(16, Budget.zcdp(0.5)),
-        DistinctCount(7, Budget(1.0, 0.02), method="tree", base=2),
-        DistinctCount(40, Budget.zcdp(0.5), window=2, max_visits=1),
-        DistinctCount(9, Budget(1.0, 0.02), window=1),
-        DistinctCount(10, Budget.zcdp(2.0), window=2, method="tree", base=2),
-    ),
-    DistinctOverTimeAudit(),
-)
-register(
-    HeavyHitters,
-    lambda: (
-        HeavyHitters(3, Budget(2.0, 0.02), 64, base=2),
-        HeavyHitters(64, Budget(1.0, 1e-6), 256),
-        HeavyHitters(3, Budget(2.0, 0.02), 64, base=2, mechanism="offset"),
-        HeavyHitters(365, Budget(1.0, 1e-6), 256, mechanism="offset"),
-        HeavyHitters(9, Budget(2.0, 0.02), 32, window=3, base=2),
-        HeavyHitters(3, Budget(2.0, 0.02), 3, mechanism="chan", base=2),
-        HeavyHitters(None, Budget(2.0, 0.02), 64, base=3),
-        HeavyHitters(None, Budget(1.0, 1e-6), 256),
-        HeavyHitters(None, Budget(2.0, 0.02), 64, mechanism="offset", base=3),
-    ),
-    HittersOverTimeAudit(),
-)
-register(
-    Histogram,
-    lambda: (
-        Histogram(120, Budget(1.0, 0.02), None, 1),
-        Histogram(3, _PLENTY, None, 1, mechanism="tree", base=2),
-        Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
-        Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),
-        Histogram(3, Budget(6.0, 1e-3), None, None, 2, mechanism="meta", base=2, limit=40),
-        Histogram(8, Budget(1.0, 0.02), None, 2, max_weight=3),
-        Histogram(16, Budget.zcdp(0.5), _KNOWN, 3),
-        Histogram(7, Budget.zcdp(0.5), _KNOWN, 1, mechanism="tree", base=2),
-        Histogram(7, Budget.zcdp(2.0), _KNOWN, 2, mechanism="meta", base=2),
-        Histogram(3, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="meta", base=2),
-        Histogram(20, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="sparse", switches=1),
-        Histogram(8, Budget(1.0, 0.02), unit=User(3)),
-        Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
-        Histogram(16, Budget.zcdp(0.5), _KNOWN, unit=User(3)),
-        Histogram(None, Budget(1.0, 0.02), None, 1),
-        Histogram(None, _PLENTY, None, 2, mechanism="tree", base=2),
-        Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
-        Histogram(None, Budget.zcdp(0.5), _KNOWN, 3),
-        Histogram(None, Budget(1.0, 0.02), unit=User(3)),
-        Histogram(30, Budget(1.0, 0.02), unit=User(3), window=3, max_visits=1),
-        Histogram(9, Budget.zcdp(0.5), _KNOWN, unit=User(2), window=3),
-    ),
-    lambda histogram: _people if isinstance(histogram.unit, User) else _events,
-)
+register(Counter, lambda: (
+    Counter(16, Budget.zcdp(0.5)),
+    Counter(7, Budget(1.0, 0.02), method="tree", base=2),
+    Counter(1000, Budget(1.0, 1e-9), method="blt", size=8, max_items_per_event=2),
+    Counter(12, Budget.zcdp(2.0), method="square-root"),
+    Counter(None, Budget.zcdp(0.5)),
+), CounterOverTimeAudit())  # fmt: skip
+register(DistinctCount, lambda: (
+    DistinctCount(16, Budget.zcdp(0.5)),
+    DistinctCount(7, Budget(1.0, 0.02), method="tree", base=2),
+    DistinctCount(40, Budget.zcdp(0.5), window=2, max_visits=1),
+    DistinctCount(9, Budget(1.0, 0.02), window=1),
+    DistinctCount(10, Budget.zcdp(2.0), window=2, method="tree", base=2),
+), DistinctOverTimeAudit())  # fmt: skip
+register(HeavyHitters, lambda: (
+    HeavyHitters(3, Budget(2.0, 0.02), 64, base=2),
+    HeavyHitters(64, Budget(1.0, 1e-6), 256),
+    HeavyHitters(3, Budget(2.0, 0.02), 64, base=2, mechanism="offset"),
+    HeavyHitters(365, Budget(1.0, 1e-6), 256, mechanism="offset"),
+    HeavyHitters(9, Budget(2.0, 0.02), 32, window=3, base=2),
+    HeavyHitters(3, Budget(2.0, 0.02), 3, mechanism="chan", base=2),
+    HeavyHitters(None, Budget(2.0, 0.02), 64, base=3),
+    HeavyHitters(None, Budget(1.0, 1e-6), 256),
+    HeavyHitters(None, Budget(2.0, 0.02), 64, mechanism="offset", base=3),
+), HittersOverTimeAudit())  # fmt: skip
+register(Histogram, lambda: (
+    Histogram(120, Budget(1.0, 0.02), None, 1),
+    Histogram(3, _PLENTY, None, 1, mechanism="tree", base=2),
+    Histogram(3, _PLENTY, None, 2, mechanism="meta", base=2),
+    Histogram(3, _PLENTY, None, 1, mechanism="limit", base=2),
+    Histogram(3, Budget(6.0, 1e-3), None, None, 2, mechanism="meta", base=2, limit=40),
+    Histogram(8, Budget(1.0, 0.02), None, 2, max_weight=3),
+    Histogram(16, Budget.zcdp(0.5), _KNOWN, 3),
+    Histogram(7, Budget.zcdp(0.5), _KNOWN, 1, mechanism="tree", base=2),
+    Histogram(7, Budget.zcdp(2.0), _KNOWN, 2, mechanism="meta", base=2),
+    Histogram(3, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="meta", base=2),
+    Histogram(20, Budget.zcdp(2.0), _KNOWN, None, 1, mechanism="sparse", switches=1),
+    Histogram(8, Budget(1.0, 0.02), unit=User(3)),
+    Histogram(3, _PLENTY, mechanism="tree", base=2, unit=User(1)),
+    Histogram(16, Budget.zcdp(0.5), _KNOWN, unit=User(3)),
+    Histogram(None, Budget(1.0, 0.02), None, 1),
+    Histogram(None, _PLENTY, None, 2, mechanism="tree", base=2),
+    Histogram(None, _PLENTY, None, 2, mechanism="meta", base=3),
+    Histogram(None, Budget.zcdp(0.5), _KNOWN, 3),
+    Histogram(None, Budget(1.0, 0.02), unit=User(3)),
+    Histogram(30, Budget(1.0, 0.02), unit=User(3), window=3, max_visits=1),
+    Histogram(9, Budget.zcdp(0.5), _KNOWN, unit=User(2), window=3),
+), lambda histogram: _people if isinstance(histogram.unit, User) else _events)  # fmt: skip

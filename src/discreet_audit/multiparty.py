@@ -461,31 +461,21 @@ class SeparationAudit(MessageAudit):
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 
-register(
-    HadamardResponse,
-    lambda: (HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings")),
-    ResponseAudit(),
-)
-register(
-    LocalHashing,
-    lambda: (LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings")),
-    ResponseAudit(),
-)
-register(
-    LocalSketch,
-    lambda: (LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings")),
-    VectorAudit(2),
-)
-register(
-    IndependentSketches,
-    lambda: (IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3)),
-    VectorAudit(3, items_per_column=1.0, max_items=64),
-)
-register(
-    Separation,
-    lambda: (Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3)),
-    SeparationAudit(),
-)
+register(HadamardResponse, lambda: (
+    HadamardResponse("audit", _ONE, 1000), HadamardResponse("audit", _THREE, "strings"),
+), ResponseAudit())  # fmt: skip
+register(LocalHashing, lambda: (
+    LocalHashing("audit", _ONE, 1000), LocalHashing("audit", _THREE, "strings"),
+), ResponseAudit())  # fmt: skip
+register(LocalSketch, lambda: (
+    LocalSketch("audit", _ONE, 1000, columns=2), LocalSketch("audit", _THREE, "strings"),
+), VectorAudit(2))  # fmt: skip
+register(IndependentSketches, lambda: (
+    IndependentSketches("audit", _ONE, 1000), IndependentSketches("audit", _THREE, "strings", rows=3),
+), VectorAudit(3, items_per_column=1.0, max_items=64))  # fmt: skip
+register(Separation, lambda: (
+    Separation("audit", _ONE, 1000), Separation("audit", _THREE, 1000, separation_share=0.25, rows=3),
+), SeparationAudit())  # fmt: skip
 
 
 # ---- shuffled rounds: what whole batches tell about one report, and that nothing less is shown -----------------------
@@ -627,14 +617,10 @@ class ShuffledAudit(Audit):
         )
 
 
-register(
-    ShuffledReports,
-    lambda: (
-        ShuffledReports(HadamardResponse("audit", Budget(1.0), 2, shuffled=20), 0.02),
-        ShuffledReports(LocalHashing("audit", Budget(2.0), 2, shuffled=16), 0.05),
-    ),
-    ShuffledAudit(),
-)
+register(ShuffledReports, lambda: (
+    ShuffledReports(HadamardResponse("audit", Budget(1.0), 2, shuffled=20), 0.02),
+    ShuffledReports(LocalHashing("audit", Budget(2.0), 2, shuffled=16), 0.05),
+), ShuffledAudit())  # fmt: skip
 
 # ---- hierarchies and streams: all that a party sends about one item together, over levels, samples and blocks --------
 # The law of a transcript is read from the code. It runs with noise that is zero, and what it drew is written down: the
@@ -1009,40 +995,24 @@ def _to_every_level(self: Any, items: Any, source: RandomSource, speak: Speak) -
     return b"".join(speak(items, _ToLevel(level, source)) for level in range(len(self.levels)))
 
 
-register(
-    Hierarchy,
-    lambda: (
-        Hierarchy("audit", _ONE, 9, branching=3, options={"items_per_column": 1.0}),
-        Hierarchy("audit", _THREE, Strings("abc", 3), options={"items_per_column": 0.5, "rows": 3, "max_items": 1000}),
-        Hierarchy("audit", _ONE, 27, "HadamardResponse", 3),
-    ),
-    HierarchyAudit(),
-)
-register(
-    GridHierarchy,
-    lambda: (
-        GridHierarchy("audit", _ONE, (4, 4), branching=2, options={"items_per_column": 0.5, "max_items": 1000}),
-        GridHierarchy("audit", _ONE, (9, Strings("ab", 2)), "HadamardResponse"),
-    ),
-    HierarchyAudit(),
-)
-register(
-    Stream,
-    lambda: (
-        Stream("audit", _ONE, 5, epoch_steps=2, horizon=9, columns=4),
-        Stream("audit", _THREE, 5, epoch_steps=1, window=3, columns=8, rows=3),
-        Stream("audit", _ONE, 5, epoch_steps=2, columns=4, sample_share=0),
-    ),
-    StreamAudit(),
-)
-register(
-    HierarchicalStream,
-    lambda: (
-        HierarchicalStream("audit", _ONE, 9, epoch_steps=2, horizon=9, columns=8, branching=3),
-        HierarchicalStream("audit", _THREE, Strings("ab", 2), epoch_steps=3, columns=8),
-    ),
-    StreamAudit(),
-)
+register(Hierarchy, lambda: (
+    Hierarchy("audit", _ONE, 9, branching=3, options={"items_per_column": 1.0}),
+    Hierarchy("audit", _THREE, Strings("abc", 3), options={"items_per_column": 0.5, "rows": 3, "max_items": 1000}),
+    Hierarchy("audit", _ONE, 27, "HadamardResponse", 3),
+), HierarchyAudit())  # fmt: skip
+register(GridHierarchy, lambda: (
+    GridHierarchy("audit", _ONE, (4, 4), branching=2, options={"items_per_column": 0.5, "max_items": 1000}),
+    GridHierarchy("audit", _ONE, (9, Strings("ab", 2)), "HadamardResponse"),
+), HierarchyAudit())  # fmt: skip
+register(Stream, lambda: (
+    Stream("audit", _ONE, 5, epoch_steps=2, horizon=9, columns=4),
+    Stream("audit", _THREE, 5, epoch_steps=1, window=3, columns=8, rows=3),
+    Stream("audit", _ONE, 5, epoch_steps=2, columns=4, sample_share=0),
+), StreamAudit())  # fmt: skip
+register(HierarchicalStream, lambda: (
+    HierarchicalStream("audit", _ONE, 9, epoch_steps=2, horizon=9, columns=8, branching=3),
+    HierarchicalStream("audit", _THREE, Strings("ab", 2), epoch_steps=3, columns=8),
+), StreamAudit())  # fmt: skip
 
 
 # ---- messages of sketches that are merged ----------------------------------------------------------------------------
@@ -1103,11 +1073,9 @@ class NoisyEntriesAudit(MessageAudit):
         return half_noise(protocol), removed, there
 
 
-register(
-    MergedSketch,
-    lambda: (MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1)),
-    VectorAudit(3, columns=3),
-)
+register(MergedSketch, lambda: (
+    MergedSketch("audit", _ONE, 1000), MergedSketch("audit", _THREE, "strings", rows=1),
+), VectorAudit(3, columns=3))  # fmt: skip
 register(
     MergedMisraGries,
     lambda: (MergedMisraGries("audit", _ONE, 1000, capacity=8),),
@@ -1179,12 +1147,8 @@ def _log_below(cut: int, scale: float) -> float:
     return math.log1p(-(q**cut) / (1 + q)) if cut >= 1 else (1 - cut) * -1 / scale - math.log1p(q)
 
 
-register(
-    MergedMisraGriesStream,
-    lambda: (
-        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, horizon=6, capacity=1),
-        MergedMisraGriesStream("audit", _THREE, 4, epoch_steps=1, window=3),
-        MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, capacity=1, sample_share=0.3),
-    ),
-    CounterStreamAudit(),
-)
+register(MergedMisraGriesStream, lambda: (
+    MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, horizon=6, capacity=1),
+    MergedMisraGriesStream("audit", _THREE, 4, epoch_steps=1, window=3),
+    MergedMisraGriesStream("audit", _ONE, 3, epoch_steps=2, capacity=1, sample_share=0.3),
+), CounterStreamAudit())  # fmt: skip

@@ -373,53 +373,33 @@ class _IncidenceAudit(PanAudit):
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
 
-register(
-    Density,
-    lambda: (
-        Density(1000, budget=_ONE),
-        Density(3, budget=_THREE, releases=2),
-        Density(9, budget=_ONE, response="paper"),
-    ),
-    PanAudit(lambda made: {"universe": 3}),
-)
+register(Density, lambda: (
+    Density(1000, budget=_ONE), Density(3, budget=_THREE, releases=2), Density(9, budget=_ONE, response="paper"),
+), PanAudit(lambda made: {"universe": 3}))  # fmt: skip
 register(DistinctCount, lambda: (DistinctCount(budget=_ONE),), PanAudit(lambda made: {"buckets": 16, "levels": 8}))
-register(
-    Occurrences,
-    lambda: (Occurrences(4, budget=_ONE), Occurrences(2, budget=_THREE, releases=2)),
-    PanAudit(lambda made: {"max_count": min(made.max_count, 3), "buckets": 192, "levels": 8}),
-)
-register(
-    CroppedMean,
-    lambda: (CroppedMean(1000, 3, budget=_ONE), CroppedMean(1000, 100, budget=_THREE)),
-    PanAudit(
-        lambda made: {"universe": 3, "t": min(made.t, 4)},
-        lambda made, number: {} if made.intrusions else {"t": 1 + number % made.t},
-    ),
-)
-register(
-    HeavyFraction,
-    lambda: (
-        HeavyFraction(1000, 4, budget=_ONE),
-        HeavyFraction(1000, 4, budget=_ONE, method="two_tables"),
-        HeavyFraction(1000, 2, budget=_THREE, method="ladder", max_count=2),
-        HeavyFraction(1000, 4, budget=_ONE, max_count=100),
-    ),
-    PanAudit(_few_heavy, _heavy_asked),
-)
-register(
-    ModularIncidence,
-    lambda: (
-        ModularIncidence(1000, 4, budget=_ONE),
-        ModularIncidence(1000, 7, budget=_ONE, shift="squares"),
-        ModularIncidence(1000, 3, budget=_THREE, shift="paper"),
-    ),
-    PanAudit(_few_residues),
-)
-register(
-    Incidence,
-    lambda: (Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64)),
-    _IncidenceAudit(_few_counts, lambda made, number: {"t": number % (1 + made.parameters["max_count"])}),
-)
+register(Occurrences, lambda: (
+    Occurrences(4, budget=_ONE), Occurrences(2, budget=_THREE, releases=2),
+), PanAudit(lambda made: {"max_count": min(made.max_count, 3), "buckets": 192, "levels": 8}))  # fmt: skip
+register(CroppedMean, lambda: (
+    CroppedMean(1000, 3, budget=_ONE), CroppedMean(1000, 100, budget=_THREE),
+), PanAudit(
+    lambda made: {"universe": 3, "t": min(made.t, 4)},
+    lambda made, number: {} if made.intrusions else {"t": 1 + number % made.t},
+))  # fmt: skip
+register(HeavyFraction, lambda: (
+    HeavyFraction(1000, 4, budget=_ONE),
+    HeavyFraction(1000, 4, budget=_ONE, method="two_tables"),
+    HeavyFraction(1000, 2, budget=_THREE, method="ladder", max_count=2),
+    HeavyFraction(1000, 4, budget=_ONE, max_count=100),
+), PanAudit(_few_heavy, _heavy_asked))  # fmt: skip
+register(ModularIncidence, lambda: (
+    ModularIncidence(1000, 4, budget=_ONE),
+    ModularIncidence(1000, 7, budget=_ONE, shift="squares"),
+    ModularIncidence(1000, 3, budget=_THREE, shift="paper"),
+), PanAudit(_few_residues))  # fmt: skip
+register(Incidence, lambda: (
+    Incidence(1000, 2, budget=_ONE), Incidence(1000, 2, budget=_ONE, method="primes", max_count=64),
+), _IncidenceAudit(_few_counts, lambda made, number: {"t": number % (1 + made.parameters["max_count"])}))  # fmt: skip
 
 
 # ---- the inner-product counter: the law of its state at every moment, over all outcomes of its coins -----------------
