@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial
-from itertools import combinations, count, islice, product
+from itertools import combinations, count, cycle, islice, product
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -1159,17 +1159,19 @@ class CellsAudit(HistogramAudit):
     """What is checked of heavy hitters from noisy cells, with a cut above all that may be untracked.
 
     For a public length or a noisy one. A derived class has `changes`: how many cells one event changes, and by how
-    much; `too_short`: the chance that a noisy length is below the true one, from how much the code adds to it;
-    `failing`: what may go wrong beside the cells for a length, and how it comes about; and `conforms`: how often the
-    release with chosen noise is not what the law says.
+    much; `failing`: what may go wrong beside the cells for a length, and how it comes about; `length`: the noisy length
+    that the code makes; `around`: noise that brings some items around their cut; and `estimates` of items from cells.
     """
 
     hiding = 0  # signs turn noise that hides into noise that shows: none at all hides one event
     beside = "cells, hashing and noise beyond the cut"
+    draws_length = True
+    """Whether a noisy length has noise of its own."""
     changes: Callable[[Any], tuple[int, int]]
-    too_short: Callable[[Any, NoiseLaw, NoiseLaw | None], float]
     failing: Callable[[Any, NoiseLaw, int], tuple[float, str]]
-    conforms: Callable[[Any], int]
+    length: Callable[[Any, Any, Ints, ScriptedSource], int]
+    around: Callable[[Any, Any, list[Any], int], Ints]
+    estimates: Callable[[Any, Any, list[Any], Ints], Ints]
 
     def exact(self, mechanism: Any, effort: Effort) -> Iterator[Finding]:
         """What the cells lose and what may go wrong beside them, summed from the mechanism's own cut and scale."""
@@ -1192,6 +1194,37 @@ class CellsAudit(HistogramAudit):
         total = cells + worst + (1.0 + math.exp(epsilon)) * short
         yield checked(self.beside, "delta", delta, total, 1, f"cells {cells:.3g}, length {short:.3g}, {how}")
         yield never("the code draws and shows what the law says", self.conforms(mechanism))
+
+    def too_short(self, mechanism: Any, noise: NoiseLaw, length: NoiseLaw | None) -> float:
+        """The chance that a noisy length is below the true one, from how much the code adds to it."""
+        summary = self.filled(mechanism, [0] * 100)
+        added = self.length(mechanism, summary, summary.not_private_cells(), ScriptedSource()) - summary.total
+        if length is not None:
+            return length.hidden(-added)
+        # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
+        return forms.noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
+
+    def conforms(self, mechanism: Any) -> int:
+        """How often the release with chosen noise is not what the law says."""
+        wrong, noisy_length = 0, public_length(mechanism) is None
+        summary = self.filled(mechanism, several(mechanism.capacity))
+        items, true = summary.not_private_counts().items.to_pylist(), summary.not_private_cells()
+        for shift in range(3):
+            # Cells around the cut, in steps of one.
+            noise = self.around(mechanism, summary, items, shift).reshape(true.shape)
+            source, same = (ScriptedSource(0, noise.ravel().tolist()) for _ in range(2))
+            release, cells = mechanism(summary, source), true + noise
+            if noisy_length:
+                offset = mechanism.untracked(self.length(mechanism, summary, cells, same))
+                # Beside what may be untracked, a cut may be above all that nobody wants to see.
+                wrong += release.offset < offset if hasattr(mechanism, "margin") else release.offset != offset
+            cut = mechanism.threshold + (release.offset or 0)
+            estimates = zip(items, self.estimates(mechanism, summary, items, cells).tolist(), strict=True)
+            wrong += shown_by(release) != {item: value for item, value in estimates if value >= cut}
+            of_cells, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
+            wrong += of_cells != (mechanism.noise, mechanism.scale, true.size)
+            wrong += len(others) != (self.draws_length and noisy_length)
+        return wrong
 
     def length_noise(self, mechanism: Any) -> NoiseLaw | None:
         """The law of the noise on the length, as it is drawn."""
@@ -1238,6 +1271,7 @@ def largest_untracked(n: int, k: int, g: int, median: bool) -> int:
 @dataclass(frozen=True)
 class LinearAudit(CellsAudit):
     median: bool
+    draws_length = property(lambda self: self.median)
 
     def twins(self, mechanism: Linear) -> Sequence[Twin]:
         if mechanism.stream_length == "noisy":
@@ -1268,13 +1302,8 @@ class LinearAudit(CellsAudit):
         """One cell of every row, by one."""
         return mechanism.depth, 1
 
-    def too_short(self, mechanism: Linear, noise: NoiseLaw, length: NoiseLaw | None) -> float:
-        summary = self.filled(mechanism, range(100))
-        added = mechanism.noisy_length(summary, summary.not_private_cells(), ScriptedSource()) - summary.total
-        if length is not None:
-            return length.hidden(-added)
-        # The cells sum to d n and d w noises; ceil((sum + bound)/d) - n = added, so noises below -d added fall short.
-        return forms.noise_sum_below(noise, mechanism.depth * mechanism.width, -mechanism.depth * added)
+    def length(self, mechanism: Linear, summary: Any, cells: Ints, source: ScriptedSource) -> int:
+        return mechanism.noisy_length(summary, cells, source)
 
     def failing(self, mechanism: Linear, noise: NoiseLaw, n: int) -> tuple[float, str]:
         """What hashing and noise do, for the most favourable error g at this length."""
@@ -1303,33 +1332,18 @@ class LinearAudit(CellsAudit):
         passes = min(1.0, (2 if self.median else 1) * d * w * noise.shown(margin))
         return (1.0 if public else 2.0) * hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes, g
 
-    def conforms(self, mechanism: Linear) -> int:
-        wrong = 0
-        summary = self.filled(mechanism, [item for item in range(mechanism.capacity) for _ in range(3)])
-        items = summary.not_private_counts().items.to_pylist()
+    def around(self, mechanism: Linear, summary: Any, items: list[Any], shift: int) -> Ints:
+        """With the sign that lifts the first item."""
         columns, signs = summary.places(items)
-        rows = np.arange(mechanism.depth)
-        for shift in range(3):
-            # Cells around the cut, with the sign that lifts the first item.
-            noise = np.full((mechanism.depth, mechanism.width), mechanism.threshold - 3 + shift)
-            noise[rows, columns[0]] *= signs[0]
-            source = ScriptedSource(0, noise.ravel().tolist())
-            release = mechanism(summary, source)
-            noisy_length = public_length(mechanism) is None
-            if noisy_length:
-                noisy_cells = summary.not_private_cells() + noise
-                same = ScriptedSource(0, noise.ravel().tolist())
-                expected_offset = mechanism.untracked(mechanism.noisy_length(summary, noisy_cells, same))
-                wrong += release.offset != expected_offset
-            values = signs * (summary.not_private_cells() + noise)[rows, columns]
-            estimates = np.median(values, axis=1).astype(np.int64) if self.median else values.min(axis=1)
-            cut = mechanism.threshold + (release.offset or 0)
-            expected = {item: int(v) for item, v in zip(items, estimates, strict=True) if v >= cut}
-            wrong += shown_by(release) != expected
-            cells_drawn, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
-            wrong += cells_drawn != (mechanism.noise, mechanism.scale, mechanism.depth * mechanism.width)
-            wrong += len(others) > (self.median and noisy_length)
-        return wrong
+        noise = np.full((mechanism.depth, mechanism.width), mechanism.threshold - 3 + shift)
+        noise[np.arange(mechanism.depth), columns[0]] *= signs[0]
+        return noise
+
+    def estimates(self, mechanism: Linear, summary: Any, items: list[Any], cells: Ints) -> Ints:
+        """The smallest row, or the middle one."""
+        columns, signs = summary.places(items)
+        values = signs * cells[np.arange(mechanism.depth), columns]
+        return np.asarray(np.median(values, axis=1) if self.median else values.min(axis=1)).astype(np.int64)
 
     def coupled(self, mechanism: Linear, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells, in the norm of the noise, on large random streams."""
@@ -1365,40 +1379,6 @@ _FEW_COUNTERS = 2  # in all shards together: then the law of the whole release i
 _CUTOFF = 1e-6
 
 
-class RowShards:
-    """Shards by row, round robin, where an item may be in several. NOT PRIVATE if each spends the whole budget.
-
-    What a release reads of it is called as in `ShardedMisraGries`.
-    """
-
-    was_merged = False
-
-    def __init__(self, capacity: int, shards: int) -> None:
-        self.capacity, self.shards, self.total = capacity, shards, 0
-        self.parts = [MisraGries(capacity, seed=SEED) for _ in range(shards)]
-
-    def update(self, items: Sequence[int]) -> None:
-        """Row i to shard i modulo their number."""
-        rows = np.asarray(items, np.int64)
-        for shard, part in enumerate(self.parts):
-            part.update(rows[(shard - self.total) % self.shards :: self.shards])
-        self.total += len(rows)
-
-    not_private_offsets = property(lambda self: [part.not_private_offset for part in self.parts])
-    not_private_sizes = property(lambda self: [len(part) for part in self.parts])
-
-    def not_private_shards(self) -> list[RawCounts]:
-        return [part.not_private_counts() for part in self.parts]
-
-    def not_private_counts(self) -> RawCounts:
-        parts = [part for part in self.not_private_shards() if len(part)] or self.not_private_shards()[:1]
-        items = pa.concat_arrays([part.items for part in parts])
-        return RawCounts(items, np.concatenate([part.counts for part in parts]))
-
-    def to_bytes(self) -> bytes:
-        return b"".join(part.to_bytes() for part in self.parts)
-
-
 class ShardedAudit(CounterAudit):
     """The checks of one offset release, on the shard that changes; and that no other shard does."""
 
@@ -1406,12 +1386,17 @@ class ShardedAudit(CounterAudit):
         super().__init__("misra-gries", True, "published", lambda mechanism: (by_rows(mechanism),))
 
     def empty(self, mechanism: Any) -> Any:
-        if getattr(mechanism, "not_private_rows", False):
-            return RowShards(mechanism.capacity, mechanism.shards)
         return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
 
+    def filled(self, mechanism: Any, stream: Sequence[int]) -> Any:
+        if getattr(mechanism, "not_private_rows", False):
+            # Each row is counted in the shard of its turn, under a name of its item that belongs there.
+            shard_of, turns = self.empty(mechanism).shard_of, zip(stream, cycle(range(mechanism.shards)), strict=False)
+            stream = [next(name for name in count(item << 20) if shard_of(name) == turn) for item, turn in turns]
+        return super().filled(mechanism, stream)
+
     def of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
-        where = ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
+        where = self.empty(mechanism)
         return list(islice((item for item in count() if where.shard_of(item) == shard), number))
 
     def _universe(self, mechanism: Any) -> list[int]:
@@ -1484,8 +1469,7 @@ def _one_shard_in_a_state(first: Any, second: Any) -> bool:
 
 def by_rows(mechanism: ShardedOffset) -> Twin:
     """Shards by row instead of by item, each with the whole budget."""
-    takes_all = lambda self, summary: None  # noqa: E731
-    return twin(mechanism, "shards by row, each with the whole budget", check=takes_all, not_private_rows=True)
+    return twin(mechanism, "shards by row, each with the whole budget", not_private_rows=True)
 
 
 # ---- sabotage: versions that are broken on purpose -------------------------------------------------------------------
@@ -1674,9 +1658,8 @@ class OracleAudit(CellsAudit):
     def changes(self, mechanism: OracleHeavyHitters) -> tuple[int, int]:
         return mechanism.statement.changes, mechanism.statement.height
 
-    def too_short(self, mechanism: OracleHeavyHitters, noise: NoiseLaw, length: NoiseLaw | None) -> float:
-        assert length is not None
-        return length.hidden(100 - mechanism.noisy_length(100, ScriptedSource()))
+    def length(self, mechanism: OracleHeavyHitters, summary: Any, cells: Ints, source: ScriptedSource) -> int:
+        return mechanism.noisy_length(summary.total, source)
 
     def _cut(self, mechanism: OracleHeavyHitters, n: int) -> int:
         """The least that a noisy estimate must reach; a noisy length is no less than the true one, except with
@@ -1693,22 +1676,12 @@ class OracleAudit(CellsAudit):
         failing = 2.0 * mechanism.deltas.hashing + (1.0 + math.exp(claim(mechanism)[0])) * passes
         return failing, f"noise beyond the cut {passes:.3g}"
 
-    def conforms(self, mechanism: OracleHeavyHitters) -> int:
-        wrong, told = 0, mechanism.statement
-        summary = self.filled(mechanism, several(mechanism.capacity))
-        items = summary.not_private_counts().items.to_pylist()
-        for shift in range(3):
-            cut = self._cut(mechanism, summary.total)
-            noise = np.resize([cut - 3 + shift, cut + shift, cut - 2], told.cells)
-            source = ScriptedSource(0, noise.tolist())
-            release = mechanism(summary, source)
-            estimates = summary.estimates_from(items, summary.not_private_cells() + noise.reshape(told.shape))
-            at = mechanism.threshold + (release.offset or 0)
-            wrong += shown_by(release) != {x: int(v) for x, v in zip(items, estimates, strict=True) if v >= at}
-            first, *others = [(draw.law, draw.scale, draw.size) for draw in source.draws]
-            wrong += first != (mechanism.noise, mechanism.scale, told.cells)
-            wrong += len(others) != (mechanism.stream_length == "noisy") or at < cut
-        return wrong
+    def around(self, mechanism: OracleHeavyHitters, summary: Any, items: list[Any], shift: int) -> Ints:
+        cut = self._cut(mechanism, summary.total)
+        return np.resize([cut - 3 + shift, cut + shift, cut - 2], mechanism.statement.cells)
+
+    def estimates(self, mechanism: OracleHeavyHitters, summary: Any, items: list[Any], cells: Ints) -> Ints:
+        return np.asarray(summary.estimates_from(items, cells))
 
     def coupled(self, mechanism: OracleHeavyHitters, effort: Effort) -> Iterator[Finding]:
         """The distance of the cells on longer random streams, in batches."""
