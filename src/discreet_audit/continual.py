@@ -70,7 +70,7 @@ from discreet_audit.core import (
     never,
     register,
 )
-from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, apart, law_of, least_whole
+from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, apart, law_of, least_whole, worst_pair
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
 # ---- exact laws at small horizons: what an event moves, and what shows an item that must be hidden -------------------
@@ -1324,23 +1324,20 @@ class HistogramOverTimeAudit(OverTimeAudit):
     def _enumerated(self, histogram: Histogram, scheme: Meta, node: Node, L: int) -> Finding:
         """Every branch of a node's own code on a few small histograms; L nodes with the same event in each."""
         most, high = histogram.most_items or 2, (node.shift or 0) + 1
-        worst, tried = 0.0, 0
-        laws: dict[tuple[int, ...], OutputLaw] = {}
 
         def released(counts: tuple[int, ...], source: RandomSource) -> Any:
             where, noisy = scheme.release(np.array(counts, np.int64), _rank(len(counts)), source)
             return tuple(sorted(zip(where.tolist(), noisy.tolist(), strict=True)))
 
+        def law(counts: tuple[int, ...]) -> OutputLaw:
+            return law_of(partial(released, counts), 1e-6)
+
         events = chain.from_iterable(combinations(range(2), size) for size in range(1, most + 1))
-        for base, event in product(((0, 0), (1, 0), (high, 0), (high, 1)), list(events)):
-            more = tuple(c + (i in event) for i, c in enumerate(base))
-            for counts in (base, more):
-                if counts not in laws:
-                    laws[counts] = law_of(partial(released, counts), 1e-6)
-            for one, two in ((base, more), (more, base)):
-                worst = max(worst, _composed(laws[one], laws[two], L, histogram.guarantee.epsilon or 0.0))
-                tried += 1
-        delta = histogram.guarantee.delta
+        tiny = list(product(((0, 0), (1, 0), (high, 0), (high, 1)), events))
+        pairs = [(base, tuple(c + (i in event) for i, c in enumerate(base))) for base, event in tiny]
+        epsilon, delta = histogram.guarantee.epsilon or 0.0, histogram.guarantee.delta
+        both_ways = [*pairs, *((more, base) for base, more in pairs)]
+        worst, tried = worst_pair(both_ways, law, lambda one, two: _composed(one, two, L, epsilon))
         return checked(f"every branch of the code, {L} nodes", "delta", delta, worst, tried, "least delta")
 
     def _tree_conforms(self, histogram: Histogram) -> Finding:

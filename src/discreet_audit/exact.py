@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -368,12 +368,9 @@ def ratio_loss(first: OutputLaw, second: OutputLaw) -> float:
 
 def worst_pair(pairs: Iterable[tuple[K, K]], law: Callable[[K], L], loss: Callable[[L, L], float]) -> tuple[float, int]:
     """The largest loss over pairs of neighbours, and how many there were; the law of an input is written out once."""
-    known: dict[K, L] = {}
-    worst, count = 0.0, 0
-    for pair in pairs:
-        one, other = (known[given] if given in known else known.setdefault(given, law(given)) for given in pair)
-        worst, count = max(worst, loss(one, other)), count + 1
-    return worst, count
+    known = cache(law)
+    losses = [loss(known(one), known(other)) for one, other in pairs]
+    return max(losses, default=0.0), len(losses)
 
 
 def apart(first: Mapping[K, int], second: Mapping[K, int]) -> list[int]:
@@ -424,24 +421,16 @@ def worst_divergence(
     Pairs whose summaries differ in the items' names only are looked at once: the mechanism must not depend on names.
     The search ends with a pair whose lower bound is above `enough`: a claim of that much is refuted.
     """
-    summaries: dict[Any, Any] = {}
-    laws: dict[Any, OutputLaw] = {}
+    summary = cache(summarise)
+    law = cache(lambda stream: release_law(mechanism, summary(stream), cutoff))
     seen = set()
     lower = upper = 0.0
     for pair in pairs:
-        for stream in pair:
-            if stream not in summaries:
-                summaries[stream] = summarise(stream)
-        name = signature(*(summaries[stream] for stream in pair))
-        if name in seen:
-            continue
-        seen.add(name)
-        for stream in pair:
-            if stream not in laws:
-                laws[stream] = release_law(mechanism, summaries[stream], cutoff)
-        for one, other in (pair, pair[::-1]):
-            found = divergence(laws[one], laws[other], epsilon)
+        name = signature(*map(summary, pair))
+        for one, other in (pair, pair[::-1]) if name not in seen else ():
+            found = divergence(law(one), law(other), epsilon)
             lower, upper = max(lower, found.lower), max(upper, found.upper)
             if lower > enough:
                 return Divergence(lower, math.inf)
+        seen.add(name)
     return Divergence(lower, upper)
