@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial
@@ -553,11 +553,11 @@ class CounterAudit(HistogramAudit):
     summary: str
     zeros: bool = False
     shared: str = "no"
-    literal: Callable[[Any], Sequence[Twin]] = lambda mechanism: ()
+    literal: Callable[[Any], Iterable[Twin]] = lambda mechanism: ()
 
-    def twins(self, mechanism: Any) -> Sequence[Twin]:
+    def twins(self, mechanism: Any) -> Iterator[Twin]:
         order = () if getattr(mechanism, "capacity", None) == 1 else (leaked_order(mechanism),)
-        return (half_the_noise(mechanism), lower_cut(mechanism), *order, *self.literal(mechanism))
+        yield from (half_the_noise(mechanism), lower_cut(mechanism), *order, *self.literal(mechanism))
 
     def empty(self, mechanism: Any) -> Any:
         """An empty summary that the mechanism takes."""
@@ -938,19 +938,18 @@ class EntriesAudit(HistogramAudit):
         """The same with a universe of numbers from 0: names make no difference to privacy."""
         return mechanism if mechanism.universe is None else replace(mechanism, universe=range(mechanism.universe.size))
 
-    def twins(self, mechanism: Entries) -> Sequence[Twin]:
-        broken = [half_the_noise(mechanism)]
+    def twins(self, mechanism: Entries) -> Iterator[Twin]:
+        yield half_the_noise(mechanism)
         if mechanism.universe is None:
             # Over a universe the cut protects nobody: every item has noise.
-            broken.append(lower_cut(mechanism))
+            yield lower_cut(mechanism)
             if self.reduces and mechanism.capacity > 1:
                 # [LT] section 6 without its probabilistic rounding: k entries may turn positive at once.
-                as_they_are = lambda self, entries, source: entries  # noqa: E731
-                broken.append(twin(mechanism, "small entries not rounded", before_noise=as_they_are))
+                yield twin(mechanism, "small entries not rounded", before_noise=lambda self, entries, source: entries)
         if mechanism.sensitivity > 1:
-            less = mechanism.scale / mechanism.sensitivity
-            broken.append(twin(mechanism, "noise for a sensitivity of 1", scale=less))
-        return broken if mechanism.capacity == 1 else [*broken, leaked_order(mechanism)]
+            yield twin(mechanism, "noise for a sensitivity of 1", scale=mechanism.scale / mechanism.sensitivity)
+        if mechanism.capacity > 1:
+            yield leaked_order(mechanism)
 
     @property
     def _counters(self) -> CounterAudit:
@@ -1273,17 +1272,19 @@ class LinearAudit(CellsAudit):
     median: bool
     draws_length = property(lambda self: self.median)
 
-    def twins(self, mechanism: Linear) -> Sequence[Twin]:
-        if mechanism.stream_length == "noisy":
+    def twins(self, mechanism: Linear) -> Iterator[Twin]:
+        yield half_the_noise(mechanism)
+        length, k = mechanism.stream_length, mechanism.capacity
+        if length == "noisy":
             # The cut is above what may be untracked, by what the noise of a cell reaches.
-            lower = twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
-            return (half_the_noise(mechanism), lower, length_without_margin(mechanism))
-        # There is no order to leak unless two items can be above the cut at once.
-        two = mechanism.capacity > 1 and mechanism.threshold < 0.48 * int(mechanism.stream_length)
+            yield twin(mechanism, "half the margin for noise", threshold=mechanism.threshold // 2)
+            yield length_without_margin(mechanism)
+            return
         # [SS] Algorithm 5 with a cut of n/k: neither the sketch's error nor the noise keeps untracked items below it.
-        cut = int(mechanism.stream_length) // mechanism.capacity
-        without = twin(mechanism, "cut at n/k, without the errors", threshold=cut)
-        return (half_the_noise(mechanism), without, *((leaked_order(mechanism),) if two else ()))
+        yield twin(mechanism, "cut at n/k, without the errors", threshold=int(length) // k)
+        # There is no order to leak unless two items can be above the cut at once.
+        if k > 1 and mechanism.threshold < 0.48 * int(length):
+            yield leaked_order(mechanism)
 
     def filled(self, mechanism: Linear, stream: Sequence[int]) -> Any:
         kind: Any = CountSketch if self.median else CountMin
@@ -1383,7 +1384,7 @@ class ShardedAudit(CounterAudit):
     """The checks of one offset release, on the shard that changes; and that no other shard does."""
 
     def __init__(self) -> None:
-        super().__init__("misra-gries", True, "published", lambda mechanism: (by_rows(mechanism),))
+        super().__init__("misra-gries", True, "published")
 
     def empty(self, mechanism: Any) -> Any:
         return ShardedMisraGries(mechanism.capacity, mechanism.shards, seed=SEED)
@@ -1394,6 +1395,10 @@ class ShardedAudit(CounterAudit):
             shard_of, turns = self.empty(mechanism).shard_of, zip(stream, cycle(range(mechanism.shards)), strict=False)
             stream = [next(name for name in count(item << 20) if shard_of(name) == turn) for item, turn in turns]
         return super().filled(mechanism, stream)
+
+    def twins(self, mechanism: Any) -> Iterator[Twin]:
+        yield from super().twins(mechanism)
+        yield twin(mechanism, "shards by row, each with the whole budget", not_private_rows=True)
 
     def of_shard(self, mechanism: Any, shard: int, number: int) -> list[int]:
         where = self.empty(mechanism)
@@ -1467,11 +1472,6 @@ def _one_shard_in_a_state(first: Any, second: Any) -> bool:
     return len(changed) == 1 and lemma_8_state(*changed[0], first.capacity) is not None
 
 
-def by_rows(mechanism: ShardedOffset) -> Twin:
-    """Shards by row instead of by item, each with the whole budget."""
-    return twin(mechanism, "shards by row, each with the whole budget", not_private_rows=True)
-
-
 # ---- sabotage: versions that are broken on purpose -------------------------------------------------------------------
 
 
@@ -1519,7 +1519,7 @@ def leaked_order(mechanism: Any) -> Twin:
 # ---- the papers' errors and tempting shortcuts, word for word. NOT PRIVATE -------------------------------------------
 
 
-def too_little_shared_noise(mechanism: Any) -> Sequence[Twin]:
+def too_little_shared_noise(mechanism: Any) -> Iterator[Twin]:
     """Noises and cut as if a unit moved fewer counters than it may, or by less; and the noise of each counter alone,
     which is about half of what that needs.
 
@@ -1536,12 +1536,12 @@ def too_little_shared_noise(mechanism: Any) -> Sequence[Twin]:
         sigma, shared, cut = correlated_calibration(*claim(mechanism), changes, steps)
         return twin(mechanism, name, scale=Fraction(sigma), shared_scale=Fraction(shared), threshold=cut)
 
-    twins = [calibrated_as(fewer, changes, steps)] if changes < mechanism.capacity else []
+    if changes < mechanism.capacity:
+        yield calibrated_as(fewer, changes, steps)
     if steps > 1:
-        twins.append(calibrated_as(once, mechanism.capacity, 1))
+        yield calibrated_as(once, mechanism.capacity, 1)
     if mechanism.capacity > 1:
-        twins.append(twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10))
-    return twins
+        yield twin(mechanism, "no shared noise", shared_scale=mechanism.shared_scale / 2**10)
 
 
 def length_without_margin(mechanism: Any) -> Twin:
@@ -1556,40 +1556,36 @@ def length_without_margin(mechanism: Any) -> Twin:
     return altered(mechanism, "noisy length without its margin", noisy_length=length)
 
 
-def threshold_of_algorithm_2(mechanism: Any) -> Sequence[Twin]:
+def threshold_of_algorithm_2(mechanism: Any) -> Iterator[Twin]:
     """[LT] Algorithm 2's threshold on a sketch that drops zero counters: k keys, not two, may be hidden at once.
 
     With few counters the two thresholds may agree; then there is nothing to catch.
     """
     cut = pmg_threshold(*claim(mechanism))
-    if cut >= mechanism.threshold:
-        return ()
-    return (twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut),)
+    if cut < mechanism.threshold:
+        yield twin(mechanism, "Algorithm 2's threshold on a textbook sketch", threshold=cut)
 
 
-def length_of_the_data(mechanism: Any) -> Sequence[Twin]:
+def length_of_the_data(mechanism: Any) -> Iterator[Twin]:
     """[SS] Algorithm 3 where |X| counts events: the cut is computed from their number, which is private."""
-    if not isinstance(mechanism.stream_length, int):
-        return ()
 
     def literal(total: int) -> Any:
         return replace(mechanism, stream_length=total)
 
-    return (
-        twin(
+    if isinstance(mechanism.stream_length, int):
+        yield twin(
             mechanism,
             "cut from the private length (SS Alg 3)",
             not_private_cut=lambda self, total: int(literal(total).threshold),
             draw=lambda self, summary, source: literal(summary.total).draw(summary, source),
             of_snapshot=lambda self, summary, source=None: literal(summary.total).of_snapshot(summary, source),
-        ),
-    )
+        )
 
 
-def noise_for_fewer_counters(mechanism: Any) -> Sequence[Twin]:
+def noise_for_fewer_counters(mechanism: Any) -> Iterator[Twin]:
     """[LT] Lemmas 17 and 27 misread: an event as if it moved one counter, a user as if it moved m; all k may move."""
     sigma, cut = gshm_calibration(*claim(mechanism), items_of(mechanism))
-    return (twin(mechanism, "noise for fewer than k counters", scale=Fraction(sigma), threshold=cut),)
+    yield twin(mechanism, "noise for fewer than k counters", scale=Fraction(sigma), threshold=cut)
 
 
 # ---- heavy hitters from a frequency oracle that the user brings: whether it keeps to what it states, too -------------
@@ -1698,14 +1694,11 @@ class OracleAudit(CellsAudit):
         pairs = range(max(20, effort.large_pairs // 50))
         yield largest("l1-distance of the cells", told.changes * told.height, map(moved, pairs))
 
-    def twins(self, mechanism: Any) -> Sequence[Twin]:
-        noisy = mechanism.stream_length == "noisy"
-        return [
-            half_the_noise(mechanism),
-            twin(mechanism, "no margin for noise", margin=1),
-            twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0),
-            length_without_margin(mechanism) if noisy else leaked_order(mechanism),
-        ]
+    def twins(self, mechanism: Any) -> Iterator[Twin]:
+        yield half_the_noise(mechanism)
+        yield twin(mechanism, "no margin for noise", margin=1)
+        yield twin(mechanism, "cut without the share of the untracked", untracked=lambda self, length: 0)
+        yield length_without_margin(mechanism) if mechanism.stream_length == "noisy" else leaked_order(mechanism)
 
 
 def _first(mechanism: Any) -> Any:

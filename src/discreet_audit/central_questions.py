@@ -140,13 +140,13 @@ class CountAudit(ShiftAudit):
             moved = _credited_more(mechanism, _random_people(effort.large_pairs // 10))
             yield largest("one person more", mechanism.sensitivity, moved)
 
-    def twins(self, mechanism: NoisyCount) -> Sequence[Twin]:
+    def twins(self, mechanism: NoisyCount) -> Iterator[Twin]:
+        yield half_the_noise(mechanism)
         exact_zero = lambda right, _, count, source: right(count, source) if count else 0  # noqa: E731
-        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=exact_zero)]
+        yield altered(mechanism, "no noise on 0", draw=exact_zero)
         if isinstance(mechanism, CreditedDistinct):
             every = lambda self, people, values: len(np.unique(values))  # noqa: E731
-            twins.append(twin(mechanism, "every value is counted", "coupled", count_of=every))
-        return twins
+            yield twin(mechanism, "every value is counted", "coupled", count_of=every)
 
 
 class BadShareAudit(ShiftAudit):
@@ -182,9 +182,9 @@ class BadShareAudit(ShiftAudit):
 
         yield never("the outcome rises with the statistic", map(broken, range(20)))
 
-    def twins(self, mechanism: BadShare) -> Sequence[Twin]:
-        true_share = lambda self, statistic, source: statistic > 0  # noqa: E731
-        return [half_the_noise(mechanism), twin(mechanism, "compares the true share", draw=true_share)]
+    def twins(self, mechanism: BadShare) -> Iterator[Twin]:
+        yield half_the_noise(mechanism)
+        yield twin(mechanism, "compares the true share", draw=lambda self, statistic, source: statistic > 0)
 
 
 def _moved_statistic(mechanism: BadShare) -> Iterator[int]:
@@ -305,7 +305,7 @@ class ChoiceAudit(ShiftAudit):
         moved = self._moved(mechanism, _random_people(effort.large_pairs // 40))
         yield largest("one person more", 1, (max(score / mechanism.STEPS, f) for score, f in moved))
 
-    def twins(self, mechanism: ChosenDistinct) -> Sequence[Twin]:
+    def twins(self, mechanism: ChosenDistinct) -> Iterator[Twin]:
         part = mechanism.choice_epsilon
 
         def bare(self: Any, found: Any, source: Any) -> int:
@@ -314,12 +314,10 @@ class ChoiceAudit(ShiftAudit):
         def every_value(self: Any, people: Any, values: Any) -> dict[int, int]:
             return dict.fromkeys(self.CANDIDATES, len(np.unique(values)))
 
-        return [
-            twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget)),
-            twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part),
-            twin(mechanism, "a choice without noise", choose=bare),
-            twin(mechanism, "every value is counted", "coupled", count_of=every_value),
-        ]
+        yield twin(mechanism, "the budget spent twice", parts=(part, mechanism.budget))
+        yield twin(mechanism, "a choice for twice its part", choice_epsilon=2 * part)
+        yield twin(mechanism, "a choice without noise", choose=bare)
+        yield twin(mechanism, "every value is counted", "coupled", count_of=every_value)
 
 
 class UniverseAudit(ShiftAudit):
@@ -376,15 +374,15 @@ class UniverseAudit(ShiftAudit):
 
         yield never("order of rows, items outside", map(broken, range(10)))
 
-    def twins(self, mechanism: UniverseHistogram) -> Sequence[Twin]:
+    def twins(self, mechanism: UniverseHistogram) -> Iterator[Twin]:
         def bare_zeros(right: Any, _: Any, *given: Any) -> Any:
             drawn = right(*given)
             return type(drawn)(drawn.raw, np.where(drawn.raw.counts > 0, drawn.noisy, 0), drawn.keep)
 
-        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=bare_zeros)]
+        yield half_the_noise(mechanism)
+        yield altered(mechanism, "no noise on 0", draw=bare_zeros)
         if self.moved(mechanism) > 1:
-            twins.append(noise_for_one(mechanism, "noise for one item of a person", self.moved(mechanism)))
-        return twins
+            yield noise_for_one(mechanism, "noise for one item of a person", self.moved(mechanism))
 
 
 class ReportAudit(ShiftAudit):
@@ -436,16 +434,12 @@ class ReportAudit(ShiftAudit):
 
         yield never("one unit moves the answers", map(broken, range(5)))
 
-    def twins(self, mechanism: Report) -> Sequence[Twin]:
+    def twins(self, mechanism: Report) -> Iterator[Twin]:
         budget = mechanism.budget
         whole = tuple(Fraction(1) for _ in mechanism.questions)
-        twice = (
-            Budget(2.0 * (budget.epsilon or 0.0), budget.delta) if budget.rho is None else Budget.zcdp(2 * budget.rho)
-        )
-        return [
-            twin(mechanism, "every question has the whole budget", shares=whole),
-            altered(mechanism, "twice the budget", ways=lambda right, _, data, budget: right(data, twice)),
-        ]
+        twice = Budget(2 * (budget.epsilon or 0.0), budget.delta) if budget.rho is None else Budget.zcdp(2 * budget.rho)
+        yield twin(mechanism, "every question has the whole budget", shares=whole)
+        yield altered(mechanism, "twice the budget", ways=lambda right, _, data, budget: right(data, twice))
 
 
 _LISTED = [f"i{number}" for number in range(60)]
@@ -550,14 +544,12 @@ class QuantilesAudit(ShiftAudit):
 
         return never("order of rows, values outside", map(broken, range(10)))
 
-    def not_cut(self, mechanism: Any, every_row: Callable[..., Any]) -> list[Twin]:
+    def not_cut(self, mechanism: Any, every_row: Callable[..., Any]) -> Iterator[Twin]:
         """Data that are not cut to the range, or to the rows of a person."""
         grid = mechanism.grid
-        growing = _GrowingGrid(grid.low, grid.high, grid.bins)
-        twins = [twin(mechanism, "values are not cut", "coupled", grid=growing)]
+        yield twin(mechanism, "values are not cut", "coupled", grid=_GrowingGrid(grid.low, grid.high, grid.bins))
         if mechanism.max_rows is not None:
-            twins.append(twin(mechanism, "every row of a person has a vote", "coupled", counts=every_row))
-        return twins
+            yield twin(mechanism, "every row of a person has a vote", "coupled", counts=every_row)
 
 
 class _GrowingGrid(Grid):
@@ -615,12 +607,13 @@ class QuantileTreeAudit(QuantilesAudit):
         moved = (int(self._change(mechanism, *pair).sum()) for pair in pairs)
         yield largest("one unit more", mechanism.tree.levels * mechanism.height, moved)
 
-    def twins(self, mechanism: QuantileTree) -> Sequence[Twin]:
+    def twins(self, mechanism: QuantileTree) -> Iterator[Twin]:
         def every_row(self: QuantileTree, places: Any, people: Any = None) -> Any:
             return np.bincount(places, minlength=self.grid.bins).astype(np.int64) * self.vote
 
-        one_level = noise_for_one(mechanism, "noise for one level", mechanism.tree.levels)
-        return [half_the_noise(mechanism), one_level, *self.not_cut(mechanism, every_row)]
+        yield half_the_noise(mechanism)
+        yield noise_for_one(mechanism, "noise for one level", mechanism.tree.levels)
+        yield from self.not_cut(mechanism, every_row)
 
 
 register(QuantileTree, lambda: (
@@ -756,7 +749,7 @@ class QuantileChoiceAudit(QuantilesAudit):
         check = "range of the exponents, in epsilon of a level"
         yield largest(check, 1.0 + 1e-9, (moved(before, after) for before, after, _ in found))
 
-    def twins(self, mechanism: QuantileChoice) -> Sequence[Twin]:
+    def twins(self, mechanism: QuantileChoice) -> Iterator[Twin]:
         def overlapping(right: Any, _: Any, node: ShareChoice, part: int) -> Iterator[ShareChoice]:
             return (ShareChoice(side.first, side.last, node.start, node.end, side.level) for side in right(node, part))
 
@@ -771,18 +764,17 @@ class QuantileChoiceAudit(QuantilesAudit):
             bins, rows = np.unique(places, return_counts=True)
             return Found(bins.astype(np.int64), rows.astype(np.int64) * self.vote)
 
-        twice = lambda right, _, node: 2 * right(node)  # noqa: E731
-        twins = [half_the_noise(mechanism), altered(mechanism, "choices with half the noise", rate=twice)]
-        twins += self.not_cut(mechanism, every_row)
+        yield half_the_noise(mechanism)
+        yield altered(mechanism, "choices with half the noise", rate=lambda right, _, node: 2 * right(node))
+        yield from self.not_cut(mechanism, every_row)
         if mechanism.levels > 1:
             whole = tuple(mechanism.levels * each for each in mechanism.epsilons)
-            twins.append(twin(mechanism, "the epsilon of all levels for each", epsilons=whole))
+            yield twin(mechanism, "the epsilon of all levels for each", epsilons=whole)
         if len(mechanism.quantiles) > 2:
-            twins.append(altered(mechanism, "both sides look at everything", below=overlapping))
+            yield altered(mechanism, "both sides look at everything", below=overlapping)
         if len(mechanism.quantiles) == 1 and mechanism.share_of(mechanism.root()) != Fraction(1, 2):
-            twins.append(twin(mechanism, "the score of a median for every share", rate=too_small))
-            twins.append(twin(mechanism, "min(q, 1-q) in place of max", rate=smaller_side))
-        return twins
+            yield twin(mechanism, "the score of a median for every share", rate=too_small)
+            yield twin(mechanism, "min(q, 1-q) in place of max", rate=smaller_side)
 
 
 register(QuantileChoice, lambda: (
@@ -1099,28 +1091,38 @@ class PeopleAudit(Audit):
 
         yield never(f"order of people, and {what}", map(broken, range(4)))
 
-    def twins(self, mechanism: Any) -> Sequence[Twin]:
+    def twins(self, mechanism: Any) -> Iterator[Twin]:
         def no_losses(right: Any, _: Any, *given: Any) -> Any:
             return replace(right(*given), ratios=(1.0,), lost=(0.0,), noise=None)
 
+        yield from less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise")
         changed = partial(_with_people, mechanism)
-        weights = lambda people, most: people.discovery_weights(2**30)  # noqa: E731
         longer = lambda people, most: 2 * people.discovery_weights(256)  # noqa: E731
+        yield changed("weights of twice the length", discovery_weights=longer)
+        any_number = lambda people, most: people.discovery_weights(2**30)  # noqa: E731
+        yield changed("any number of items", discovery_weights=any_number)
         aimed = lambda people, most, aims: 2 * people.aimed_weights(most, aims)  # noqa: E731
+        yield changed("a second look of twice the length", aimed_weights=aimed)
         without_aim = _without_aim(mechanism.calibration)
-        return (
-            *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
-            changed("weights of twice the length", discovery_weights=longer),
-            changed("any number of items", discovery_weights=weights),
-            changed("a second look of twice the length", aimed_weights=aimed),
-            twin(mechanism, "a cut that forgets what the second look aims at", calibration=without_aim),
-            changed("counts scaled to half of the length they have", scaled_sums=twice_the_sums),
-            altered(mechanism, "intervals that forget what scaling loses", losses=no_losses),
-        )
+        yield twin(mechanism, "a cut that forgets what the second look aims at", calibration=without_aim)
+        yield changed("counts scaled to half of the length they have", scaled_sums=twice_the_sums)
+        yield altered(mechanism, "intervals that forget what scaling loses", losses=no_losses)
 
 
 def twice_the_sums(people: People, *asked: Any) -> Counts:
     return 2 * people.scaled_sums(*asked)
+
+
+def scaled_apart(parts_of: Callable[[Counts], Counts]) -> Callable[..., Counts]:
+    """What a person adds is several vectors, each as long as one may be."""
+
+    def sums(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
+        parts, found = parts_of(places), np.zeros(len(places), np.int64)
+        for at in (parts == part for part in np.unique(parts)):
+            found[at] = people.scaled_sums(places[at], weights[at], longest)
+        return found
+
+    return sums
 
 
 def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -> Finding:
@@ -1185,23 +1187,6 @@ register(PersonVectors, lambda: (
 # ---- pairs: the same steps, and a look at pairs of what was discovered between them ----------------------------------
 
 
-class _TwoVectors(Combinations):
-    """A twin: the pairs of a person are two vectors, each as long as one may be."""
-
-    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        sums = np.zeros(len(places), np.int64)
-        for part in (slice(0, None, 2), slice(1, None, 2)):
-            sums[part] = super().scaled_sums(places[part], weights[part], longest)
-        return sums
-
-
-class _BothOrders(Combinations):
-    """A twin: (a, b) and (b, a) count for the same pair."""
-
-    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
-        return 2 * super().scaled_sums(places, weights, longest)
-
-
 class _AnyItems(Combinations):
     """A twin: pairs of all items that anybody has, whether or not they were discovered."""
 
@@ -1259,15 +1244,17 @@ class _PairsAudit(PeopleAudit):
 
         return missed
 
-    def twins(self, mechanism: PersonPairs) -> Sequence[Twin]:
-        # Of three items there is one triple.
-        halves = [_with_people(mechanism, "two vectors of a person", combinations=_TwoVectors)] * (mechanism.size == 2)
-        return (
-            *less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise"),
-            *halves,
-            _with_people(mechanism, "pairs counted in both orders", combinations=_BothOrders),
-            _with_people(mechanism, "pairs of items that were not discovered", combinations=_AnyItems),
-        )
+    def twins(self, mechanism: PersonPairs) -> Iterator[Twin]:
+        def counted(scaled_sums: Callable[..., Counts]) -> Callable[..., People]:
+            return lambda people, *asked: Answers(people.combinations(*asked), scaled_sums=scaled_sums)
+
+        yield from less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise")
+        if mechanism.size == 2:  # of three items there is one triple
+            halves = counted(scaled_apart(lambda places: np.arange(len(places)) % 2))
+            yield _with_people(mechanism, "two vectors of a person", combinations=halves)
+        twice = counted(twice_the_sums)  # (a, b) and (b, a) count for the same pair
+        yield _with_people(mechanism, "pairs counted in both orders", combinations=twice)
+        yield _with_people(mechanism, "pairs of items that were not discovered", combinations=_AnyItems)
 
 
 register(
@@ -1375,18 +1362,18 @@ class _RowsAudit(ShiftAudit):
 
         yield never("one unit moves its own sums alone", map(broken, range(20)))
 
-    def twins(self, mechanism: RowMoments) -> Sequence[Twin]:
+    def twins(self, mechanism: RowMoments) -> Iterator[Twin]:
         cut, moment = mechanism.threshold, mechanism.moment
         bare_zeros = lambda right, _, sums, source: np.where(sums > 0, right(sums, source), 0)  # noqa: E731
-        twins = [half_the_noise(mechanism), altered(mechanism, "no noise on 0", draw=bare_zeros)]
+        yield half_the_noise(mechanism)
+        yield altered(mechanism, "no noise on 0", draw=bare_zeros)
         if cut is not None:
-            twins.append(twin(mechanism, "a threshold that is one lower", threshold=cut - 1))
+            yield twin(mechanism, "a threshold that is one lower", threshold=cut - 1)
         if moment.parts > 1:
             beside = _Beside(moment.kind, moment.low, moment.high, moment.finest)
-            twins.append(twin(mechanism, "parts that do not share one bound", moment=beside))
+            yield twin(mechanism, "parts that do not share one bound", moment=beside)
         if mechanism.max_items is not None:
-            twins.append(noise_for_one(mechanism, "noise for one value of a person", mechanism.max_items))
-        return twins
+            yield noise_for_one(mechanism, "noise for one value of a person", mechanism.max_items)
 
 
 def _shown(drawn: Any) -> tuple[Any, ...]:
@@ -1502,22 +1489,17 @@ class _MomentsAudit(PeopleAudit):
 
         yield never("order of people, and groups of nobody", map(broken, range(4)))
 
-    def twins(self, mechanism: PersonMoments) -> Sequence[Twin]:
+    def twins(self, mechanism: PersonMoments) -> Iterator[Twin]:
         parts = mechanism.moment.parts
 
         def changed(name: str, **changes: Callable[..., Any]) -> Twin:
             draw = lambda right, _, found, source: right(found.changed(changes), source)  # noqa: E731
             return altered(mechanism, name, draw=draw)
 
-        def apart(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
-            groups = (places // parts == group for group in np.unique(places // parts))
-            return np.concatenate([people.scaled_sums(places[at], weights[at], longest) for at in groups])
-
-        return (
-            *less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise"),
-            changed("groups of a person that are scaled apart", scaled_sums=apart),
-            changed("sums of twice the length", scaled_sums=twice_the_sums),
-        )
+        yield from less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise")
+        apart = scaled_apart(lambda places: places // parts)
+        yield changed("groups of a person that are scaled apart", scaled_sums=apart)
+        yield changed("sums of twice the length", scaled_sums=twice_the_sums)
 
 
 register(PersonMoments, lambda: (

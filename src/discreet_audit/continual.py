@@ -69,8 +69,9 @@ from discreet_audit.core import (
     largest,
     never,
     register,
+    twin,
 )
-from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, apart, law_of, least_whole, worst_pair
+from discreet_audit.exact import OutputLaw, ScriptedSource, WeakenedSource, law_of, least_whole, worst_pair
 from discreet_audit.statistical import FALSE_ALARM, epsilon_lower_bound, measure_outputs
 
 # ---- exact laws at small horizons: what an event moves, and what shows an item that must be hidden -------------------
@@ -595,13 +596,13 @@ class CounterOverTimeAudit(OverTimeAudit):
         moved = np.sqrt(((released[1] - released[0]) ** 2).sum(axis=2)).max()
         yield checked("l2-change of a tick's totals", "sensitivity", math.sqrt(items), float(moved), groups)
 
-    def twins(self, counter: Counter) -> Sequence[Twin]:
-        found = [_less_noise(counter, "half the noise", lambda factor: 2.0)]
+    def twins(self, counter: Counter) -> Iterator[Twin]:
+        yield _less_noise(counter, "half the noise", lambda factor: 2.0)
         if counter.horizon is None or _norm(counter.noises_of_an_event()[0][1][0].factor) > 1.1:
+            yield _less_noise(counter, "noise for one tick alone", _norm)
             fresh = lambda right, _, horizon, share: FreshNoise(horizon)  # noqa: E731
-            found.append(_less_noise(counter, "noise for one tick alone", _norm))
-            found.append(broken(counter, "noise anew at every tick", factor_for=fresh))
-        return (*found, drawn_again(counter))
+            yield broken(counter, "noise anew at every tick", factor_for=fresh)
+        yield drawn_again(counter)
 
 
 def _norm(factor: Factor) -> float:
@@ -669,32 +670,26 @@ class DistinctOverTimeAudit(CounterOverTimeAudit):
             changes = (sum(a != b for a, b in zip([0, *path], path, strict=False)) for path in pairs)
             yield largest("how often a person changes it", counter.changes, changes)
 
-    def twins(self, counter: Any) -> Sequence[Twin]:
+    def twins(self, counter: Any) -> Iterator[Twin]:
         changes = counter.changes
 
         def step(right: Any, made: Any, users: Any = (), tick: int | None = None, **more: Any) -> Any:
             return right([f"{person} {made.tick}" for person in users], tick, **more)
 
-        found = [*super().twins(counter)]
+        yield from super().twins(counter)
         if counter.window != 1:  # else they do
-            found.append(broken(counter, "a person counts at every tick", "coupled", step=step))
+            yield broken(counter, "a person counts at every tick", "coupled", step=step)
         if changes > 1 and not isinstance(counter.factor, EachTick):
             by = lambda factor: factor.sensitivity_to(changes) / factor.sensitivity  # noqa: E731
-            found.append(_less_noise(counter, "noise for people who never leave", by))
-        if counter.max_visits is not None:
-            found.append(any_visits(counter))
-        return found
+            yield _less_noise(counter, "noise for people who never leave", by)
+        yield from any_visits(counter)
 
 
-def any_visits(mechanism: Any) -> Twin:
+def any_visits(mechanism: Any) -> Iterator[Twin]:
     """People are counted again however often they come back."""
-
-    def new_people(right: Any, _: Any) -> Any:
-        people = right()
-        people.visits = None
-        return people
-
-    return broken(mechanism, "visits without a limit", "coupled", new_people=new_people)
+    if mechanism.max_visits is not None:
+        limitless = lambda right, _: twin(right(), "", visits=None).mechanism  # noqa: E731
+        yield broken(mechanism, "visits without a limit", "coupled", new_people=limitless)
 
 
 def _people_there(counter: Any, rows: Sequence[Sequence[int]]) -> int:
@@ -867,33 +862,29 @@ class HittersOverTimeAudit(OverTimeAudit):
         if _in_epochs(hitters):
             yield _in_one_epoch(hitters)
 
-    def twins(self, hitters: HeavyHitters) -> Sequence[Twin]:
+    def twins(self, hitters: HeavyHitters) -> Iterator[Twin]:
         def planned(name: str, change: Callable[[Any], Any]) -> Twin:
             return broken(hitters, name, plan=lambda right, _, span: change(right(span)))
 
-        twins = [
-            planned("half the noise", lambda plan: replace(plan, scale=plan.scale / 2)),
-            planned("cut one lower", lambda plan: replace(plan, threshold=plan.threshold - 1)),
-            drawn_again(hitters),
-        ]
+        yield planned("half the noise", lambda plan: replace(plan, scale=plan.scale / 2))
+        yield planned("cut one lower", lambda plan: replace(plan, threshold=plan.threshold - 1))
+        yield drawn_again(hitters)
         if hitters.discovered is not None:
-            less = _with("sigma", lambda sigma: sigma / 2)
-            twins += [_made_otherwise(hitters, "half the noise of counters", less), _both_ways(hitters)]
+            yield _made_otherwise(hitters, "half the noise of counters", _with("sigma", lambda sigma: sigma / 2))
+            yield _both_ways(hitters)
         if hitters.levels > 1 or _in_epochs(hitters):
             # Every node spends what all of them may: its scale and its cut are those of the whole budget.
             whole = type(hitters)(1, hitters.budget, hitters.capacity, mechanism=hitters.mechanism, base=2)
             paid = {"scale": whole.scale, "threshold": whole.threshold}
-            twins.append(planned("the budget at every level", lambda plan: replace(plan, **paid)))
+            yield planned("the budget at every level", lambda plan: replace(plan, **paid))
         if hitters.mechanism == "chan" and hitters.capacity > 1:
-            alone = lambda plan: replace(plan, scale=plan.scale / hitters.capacity)  # noqa: E731
-            twins.append(planned("noise for one counter", alone))
+            yield planned("noise for one counter", lambda plan: replace(plan, scale=plan.scale / hitters.capacity))
         if _in_epochs(hitters):
             if hitters.discovered is not None:
                 what = "all of rho for the totals of epochs, too"
-                twins.append(_made_otherwise(hitters, what, lambda known: unsplit(known.factor)))
+                yield _made_otherwise(hitters, what, lambda known: unsplit(known.factor))
             if _left_open(hitters):
-                twins.append(_lives_on(hitters))
-        return twins
+                yield _lives_on(hitters)
 
 
 def _in_epochs(hitters: HeavyHitters) -> bool:
@@ -1076,6 +1067,7 @@ def _short_streams(
 
 Runs = tuple[int, int, Callable[[int], Any]]
 _TICKS = 6
+_ITEMS = 12
 _LATE = 100
 _ITEM_PASSES = "items of one event pass the cut"
 _CONFORMS = "the code draws and shows what the law says"
@@ -1531,42 +1523,41 @@ class HistogramOverTimeAudit(OverTimeAudit):
     def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
         """Random streams of sets of items, and the same with one event more: how far apart is what gets the noise?"""
         rng, most, scheme = np.random.default_rng(4), histogram.most_items, histogram.scheme
-        ticks, pairs, tree = first_ticks(histogram, _TICKS), effort.released_pairs // 5, isinstance(scheme, OneShots)
-        levels = max(made.levels for _, made in _first_trees(scheme, ticks)) if isinstance(scheme, OneShots) else 1
+        ticks, what, levels = first_ticks(histogram, _TICKS), self.by_a_unit, 1
+        if isinstance(scheme, OneShots):
+            what, levels = "l2-change of the nodes", max(tree.levels for _, tree in _first_trees(scheme, ticks))
+        moved = (_moved(histogram, *self.random_neighbours(rng, ticks)) for _ in range(effort.released_pairs // 5))
+        yield largest(what, math.sqrt((most or _ITEMS) * levels * histogram.changes) * SLACK, moved)
 
-        def moved(_: int) -> float:
-            sets = ((rng.integers(0, 5) for _ in range(30)) for _ in range(ticks))
-            stream = [[rng.choice(12, size, replace=False).tolist() for size in sizes] for sizes in sets]
-            more = [list(events) for events in stream]
-            when = int(rng.integers(0, ticks))
-            event = rng.choice(12, rng.integers(1, 6), replace=False).tolist()
-            more[when].insert(int(rng.integers(0, 31)), event)
-            both = zip(_noised(histogram, stream), _noised(histogram, more), strict=True)
-            parts = [apart(two, one) for one, two in both]
-            if any(change < 0 or change > 1 for part in parts for change in part):
-                return math.inf
-            sizes = [sum(part) for part in parts]
-            return math.sqrt(sum(sizes) if tree else max(sizes))
+    by_a_unit = "l2-change of a tick's counts"
 
-        declared = math.sqrt((12 if most is None else most) * levels) * SLACK
-        what = "l2-change of the nodes" if tree else "l2-change of a tick's counts"
-        yield largest(what, declared, map(moved, range(pairs)))
+    def random_neighbours(self, rng: np.random.Generator, ticks: int) -> tuple[Any, Any]:
+        """A stream of sets of items, and the same with an event more."""
+        sets = ((rng.integers(0, 5) for _ in range(30)) for _ in range(ticks))
+        stream = [[rng.choice(_ITEMS, size, replace=False).tolist() for size in sizes] for sizes in sets]
+        more = [list(events) for events in stream]
+        when = int(rng.integers(0, ticks))
+        event = rng.choice(_ITEMS, rng.integers(1, 6), replace=False).tolist()
+        more[when].insert(int(rng.integers(0, 31)), event)
+        return stream, more
 
-    def twins(self, histogram: Histogram) -> Sequence[Twin]:
+    def twins(self, histogram: Histogram) -> Iterator[Twin]:
         scheme, most, heavy = histogram.scheme, histogram.most_items, histogram.max_weight
-        late, changes = "late items without the noise before", [("half the noise", _weaker(2.0))]
+        changed = partial(changed_scheme, histogram)
+        yield changed("half the noise", _weaker(2.0))
+        yield drawn_again(histogram)
         if most is not None and most > 1:
-            changes.append(("noise for one item of an event", _weaker(math.sqrt(most))))
+            yield changed("noise for one item of an event", _weaker(math.sqrt(most)))
         if heavy > 1:
-            changes.append(("noise for a weight of one", _weaker(heavy)))
+            yield changed("noise for a weight of one", _weaker(heavy))
             if isinstance(scheme, Hidden):
                 lower = _with("cut", lambda cut: lambda tick: cut(tick) - heavy + 1)
-                changes.append(("cut for a weight of one", lower))
+                yield changed("cut for a weight of one", lower)
         if isinstance(scheme, Restarted) or (isinstance(scheme, Meta) and scheme.levels > 1):
             whole = lambda tree: _weaker_tree(tree, math.sqrt(tree.levels))  # noqa: E731
-            changes.append(("the budget at every level", lambda made: _every_tree(made, whole)))
+            yield changed("the budget at every level", lambda made: _every_tree(made, whole))
         if isinstance(scheme, OneShots) and not histogram.domain_is_known:
-            changes.append(("cut one lower", _weaker(cut=1)))
+            yield changed("cut one lower", _weaker(cut=1))
             first_tree = scheme if isinstance(scheme, Meta) else scheme.make(1)
             node = node_of(first_tree, False)
             if node.choices:
@@ -1574,33 +1565,27 @@ class HistogramOverTimeAudit(OverTimeAudit):
                 p = histogram.guarantee.delta / 2.0 / first_tree.levels
                 less = (node.shift or 0) - one_shot.gumbel_shift(Fraction(node.tau), p, 2 * node.choices)
                 if less > 0:
-                    changes.append(("stop for 2k items (CO Thm 3)", _weaker(cut=less)))
+                    yield changed("stop for 2k items (CO Thm 3)", _weaker(cut=less))
         if isinstance(scheme, Hidden):
             # One lower, where the cut has nothing to spare; a tree's is for its worst tick.
             if scheme.factor.lattice > 1:
-                changes.append(("cut one lower", _with("cut", lambda cut: lambda tick: cut(tick) - 1)))
+                yield changed("cut one lower", _with("cut", lambda cut: lambda tick: cut(tick) - 1))
             else:
-                changes.append(("half the cut", _with("cut", lambda cut: lambda tick: 1 + cut(tick) // 2)))
+                yield changed("half the cut", _with("cut", lambda cut: lambda tick: 1 + cut(tick) // 2))
             if _lattice(scheme) > 1 and scheme.factor.horizon > _LATE:
-                changes.append(
-                    (late, _with("factor.join", lambda join: lambda n, t, sigma, s: join(n, t, sigma / 1000, s)))
-                )
+                late = _with("factor.join", lambda join: lambda n, t, sigma, s: join(n, t, sigma / 1000, s))
+                yield changed("late items without the noise before", late, "statistical")
         elif isinstance(scheme, Sparse):
             quiet = lambda step: lambda *given: step(*given[:-1], WeakenedSource(given[-1], 2, laws=("laplace",)))  # noqa: E731
-            changes.append(("half the noise of AboveThreshold", _with("step", quiet)))
-            changes.append(("choices without a limit", _with("left", lambda _: np.array([2**40], np.int64))))
+            yield changed("half the noise of AboveThreshold", _with("step", quiet))
+            yield changed("choices without a limit", _with("left", lambda _: np.array([2**40], np.int64)))
         elif isinstance(scheme, Factored):
-            changes.append(("noise anew at every tick", _fresh))
+            yield changed("noise anew at every tick", _fresh)
         if isinstance(scheme, Factored) and isinstance(scheme.factor, Doubling):
-            changes.append(("all of rho for the totals of epochs, too", lambda made: unsplit(made.factor)))
+            yield changed("all of rho for the totals of epochs, too", lambda made: unsplit(made.factor))
             if isinstance(scheme, Hidden):
                 every = _with("factor.tick_share", lambda _: lambda tick: 1.0 / epoch_of(tick)[1])
-                changes.append(("delta not shared by the epochs", every))
-        first, *others = (
-            changed_scheme(histogram, name, change, "statistical" if name == late else "exact")
-            for name, change in changes
-        )
-        return first, drawn_again(histogram), *others
+                yield changed("delta not shared by the epochs", every)
 
 
 def changed_scheme(histogram: Histogram, name: str, change: Callable[[Any], None], kind: str = "exact") -> Twin:
@@ -1662,17 +1647,41 @@ def _first_trees(scheme: OneShots, ticks: int) -> list[tuple[int, Meta]]:
 
 
 def _noised(histogram: Histogram, stream: Any) -> list[dict[Any, int]]:
-    """The counts that get noise, at every tick: all of them, or those of the node that is released."""
-    made = _anew(histogram, 12, seeded_source(1))
+    """The counts that get noise, at every tick: all of them, or those of the node that is released.
+
+    A tick has events, or rows of people: tuples.
+    """
+    made = _anew(histogram, _ITEMS, seeded_source(1))
     parts: list[dict[Any, int]] = []
     if tree := isinstance(made.scheme, OneShots):
         counted = made.not_private_counts
         _watch(made.scheme, lambda counts, _: parts.append(dict(zip(counted(), counts.tolist(), strict=True))))
     for events in stream:
-        made.step(events)
+        if events and isinstance(events[0], tuple):
+            made.step([item for _, item in events], users=[person for person, _ in events])
+        else:
+            made.step(events)
         if not tree:
             parts.append(made.not_private_counts())
     return parts
+
+
+def _moved(histogram: Histogram, stream: Any, more: Any) -> float:
+    """How far what gets noise for the second stream is apart, in l2; infinite where a count falls or jumps.
+
+    Of counts every change by the unit is counted; in a window a count may fall. A node has counts of its own.
+    """
+    alone = isinstance(histogram.scheme, OneShots)
+    before: dict[Any, int] = {}
+    changes = 0
+    for plain, raised in zip(_noised(histogram, stream), _noised(histogram, more), strict=True):
+        now = {item: raised.get(item, 0) - plain.get(item, 0) for item in {*plain, *raised}}
+        least = before if histogram.window is None else {}
+        if not all(least.get(item, 0) <= now[item] <= 1 for item in now):
+            return math.inf
+        changes += sum(now[item] != before.get(item, 0) for item in now)
+        before = {} if alone else now
+    return math.sqrt(changes)
 
 
 def _composed(first: OutputLaw, second: OutputLaw, times: int, epsilon: float) -> float:
@@ -1706,7 +1715,6 @@ def _events_move(most: int | None, known: bool) -> tuple[int, int]:
 # ---- people ----------------------------------------------------------------------------------------------------------
 
 Rows = Sequence[tuple[int, int]]  # people and items, of one tick
-_ITEMS = 12
 
 
 class _NewPeople:
@@ -1739,20 +1747,14 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
         yield never("a person raises at most m counts, by one", wrong, pairs)
         yield from list(super().structure(histogram, effort))[1:]
 
-    def coupled(self, histogram: Histogram, effort: Effort) -> Iterator[Finding]:
-        """Random rows of people over the ticks, and the same with all rows of one person more."""
-        rng, most = np.random.default_rng(4), histogram.most_items or 1
-        ticks, pairs = min(histogram.horizon or 6, 6), effort.released_pairs // 5
+    by_a_unit = "l2-change of all counts by a person"
 
-        def moved(_: int) -> float:
-            stream = [_rows(rng, 0, 9, 30) for _ in range(ticks)]
-            more = [_mixed(rng, rows, _rows(rng, 9, 10, int(rng.integers(0, 6)))) for rows in stream]
-            return _moved(histogram, stream, more)
+    def random_neighbours(self, rng: np.random.Generator, ticks: int) -> tuple[Any, Any]:
+        """Rows of people, and the same with all rows of one person more."""
+        stream = [_rows(rng, 0, 9, 30) for _ in range(ticks)]
+        return stream, [_mixed(rng, rows, _rows(rng, 9, 10, int(rng.integers(0, 6)))) for rows in stream]
 
-        check, declared = "l2-change of all counts by a person", math.sqrt(most * histogram.changes) * SLACK
-        yield largest(check, declared, map(moved, range(pairs)))
-
-    def twins(self, histogram: Histogram) -> Sequence[Twin]:
+    def twins(self, histogram: Histogram) -> Iterator[Twin]:
         most = histogram.most_items or 1
 
         def told(name: str, user: Callable[[Any, int, int], str]) -> Twin:
@@ -1763,11 +1765,9 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
 
             return broken(histogram, name, "coupled", step=step)
 
-        found = [
-            *super().twins(histogram),
-            told("a person counts at every row", lambda person, tick, row: f"{person} {tick} {row}"),
-            told("m items a tick", lambda person, tick, row: f"{person} {tick}"),
-        ]
+        yield from super().twins(histogram)
+        yield told("a person counts at every row", lambda person, tick, row: f"{person} {tick} {row}")
+        yield told("m items a tick", lambda person, tick, row: f"{person} {tick}")
         if isinstance(histogram.scheme, Hidden) and most > 1:
             half = histogram.guarantee.delta / 2.0
 
@@ -1775,14 +1775,12 @@ class _PeopleOverTimeAudit(HistogramOverTimeAudit):
                 factor = scheme.factor
                 scheme.cut = lambda tick: 1 + factor.hiding_shift(tick, scheme.sigma, half * factor.tick_share(tick))
 
-            found.append(changed_scheme(histogram, "delta not divided by m", for_one))
+            yield changed_scheme(histogram, "delta not divided by m", for_one)
         scheme: Any = histogram.scheme
         if histogram.changes > 1 and not isinstance(scheme.factor, EachTick | Doubling):
             by = scheme.factor.sensitivity_to(histogram.changes) / scheme.factor.sensitivity
-            found.append(changed_scheme(histogram, "noise for people who never leave", _weaker(by)))
-        if histogram.max_visits is not None:
-            found.append(any_visits(histogram))
-        return found
+            yield changed_scheme(histogram, "noise for people who never leave", _weaker(by))
+        yield from any_visits(histogram)
 
 
 def _rows(rng: np.random.Generator, first: int, last: int, number: int) -> Rows:
@@ -1797,34 +1795,6 @@ def _mixed(rng: np.random.Generator, rows: Rows, more: Rows) -> Rows:
     for place, added in reversed(list(zip(places.tolist(), more, strict=True))):
         out.insert(place, added)
     return out
-
-
-def _counts(made: Any, stream: Sequence[Rows]) -> list[dict[Any, int]]:
-    """The counts after every tick, before noise."""
-    out = []
-    for rows in stream:
-        made.step([item for _, item in rows], users=[person for person, _ in rows])
-        out.append(made.not_private_counts())
-    return out
-
-
-def _moved(histogram: Histogram, stream: Sequence[Rows], more: Sequence[Rows]) -> float:
-    """How far the second stream's increments are from the first's, in l2; infinite where a count falls or jumps.
-
-    In a window a count may fall, and every change of it by the person counts.
-    """
-    known = {"universe": range(_ITEMS)} if histogram.domain_is_known else {}
-    one, two = (_counts(histogram.anew(seeded_source(1), **known), rows) for rows in (stream, more))
-    before: dict[Any, int] = {}
-    changes = 0
-    for plain, raised in zip(one, two, strict=True):
-        now = {item: raised.get(item, 0) - plain.get(item, 0) for item in {*plain, *raised}}
-        least = before if histogram.window is None else {}
-        if not all(least.get(item, 0) <= now[item] <= 1 for item in now):
-            return math.inf
-        changes += sum(now[item] != before.get(item, 0) for item in now)
-        before = now
-    return math.sqrt(changes)
 
 
 @lru_cache(maxsize=16)

@@ -280,7 +280,7 @@ class Audit:
 
     exact = statistical = coupled = structure
 
-    def twins(self, mechanism: Any) -> Sequence[Twin]:
+    def twins(self, mechanism: Any) -> Iterable[Twin]:
         """At least two broken versions."""
         raise NotImplementedError
 

@@ -398,9 +398,10 @@ class ResponseAudit(MessageAudit):
             found = of_all(message_loss(small, neighbours(3, length), number) for number in numbers)
             yield message_finding(f"messages of {length} item(s)", small, *found)
 
-    def twins(self, protocol: Protocol) -> Sequence[Twin]:
+    def twins(self, protocol: Protocol) -> Iterator[Twin]:
         twice = property(lambda self: keep_probability(getattr(self, "buckets", 2), 2 * Fraction(self.epsilon)))
-        return twin(protocol, "a response for twice epsilon", keep=twice), _sorted_reports(protocol)
+        yield twin(protocol, "a response for twice epsilon", keep=twice)
+        yield _sorted_reports(protocol)
 
 
 class VectorAudit(MessageAudit):
@@ -418,14 +419,13 @@ class VectorAudit(MessageAudit):
         found = of_all(vector_loss(small, neighbours(UNIVERSE, longest), number) for number in range(4))
         yield message_finding("messages of a few items", small, *found)
 
-    def twins(self, protocol: Any) -> Sequence[Twin]:
-        few = speaking(protocol, "noise on the cells that are not zero", _nonzero)
+    def twins(self, protocol: Any) -> Iterator[Twin]:
+        yield half_noise(protocol)
         if isinstance(protocol, LocalSketch):
-            return half_noise(protocol), _sorted_reports(protocol), few
-        twins = [half_noise(protocol), few]
-        if protocol.rows > 1:
-            twins.append(scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows)))
-        return twins
+            yield _sorted_reports(protocol)
+        yield speaking(protocol, "noise on the cells that are not zero", _nonzero)
+        if not isinstance(protocol, LocalSketch) and protocol.rows > 1:
+            yield scaled(protocol, "noise for one row", lambda made: Fraction(1, made.rows))
 
 
 class SeparationAudit(MessageAudit):
@@ -445,18 +445,16 @@ class SeparationAudit(MessageAudit):
                 yield never(f"{length} items: {what}", wrong, len(pairs))
         yield never("scales other than those of the law", other_scales(protocol), 1)
 
-    def twins(self, protocol: Any) -> Sequence[Twin]:
+    def twins(self, protocol: Any) -> Iterator[Twin]:
         literal: dict[str, Any] = {
             "separation_epsilon": property(lambda self: Fraction(self.epsilon) / 2),
             "light_scale": property(lambda self: 2 * self.rows * self.heavy_scale),
             "light_cells": _literal_cells,
         }
-        return (
-            twin(protocol, "heavy and light in parallel, as printed", **literal),
-            twin(protocol, "u - n zero entries, as printed", choose=_literal_choice),
-            half_noise(protocol, "heavy_scale"),
-            half_noise(protocol, "separation_scale"),
-        )
+        yield twin(protocol, "heavy and light in parallel, as printed", **literal)
+        yield twin(protocol, "u - n zero entries, as printed", choose=_literal_choice)
+        yield half_noise(protocol, "heavy_scale")
+        yield half_noise(protocol, "separation_scale")
 
 
 _ONE, _THREE = Budget(1.0), Budget(3.0)
@@ -591,7 +589,7 @@ class ShuffledAudit(Audit):
         yield never("states that show the order", wrong, pairs)
         yield never("fewer reports than a batch between two looks", small, pairs)
 
-    def twins(self, shuffled: ShuffledReports) -> Sequence[Twin]:
+    def twins(self, shuffled: ShuffledReports) -> Iterator[Twin]:
         right: Any = shuffled.protocol
         ten = type(right)(right.round_id, right.budget, 2, shuffled=10 * (right.shuffled or 0))
         promise = ShuffledReports(ten, shuffled.delta).budget
@@ -610,11 +608,9 @@ class ShuffledAudit(Audit):
             state = lambda right, _: bytes(right()) + b"".join(order)  # noqa: E731
             return altered(self.protocol.aggregator(), "", receive=receive, to_bytes=state).mechanism
 
-        return (
-            twin(shuffled, "every report shown as it comes", "coupled", listener=eager),
-            twin(shuffled, "the order kept in the state", "coupled", listener=logging),
-            twin(shuffled, "the promise of ten batches", budget=property(lambda self: promise)),
-        )
+        yield twin(shuffled, "every report shown as it comes", "coupled", listener=eager)
+        yield twin(shuffled, "the order kept in the state", "coupled", listener=logging)
+        yield twin(shuffled, "the promise of ten batches", budget=property(lambda self: promise))
 
 
 register(ShuffledReports, lambda: (
@@ -836,7 +832,7 @@ class StreamAudit(Audit):
         claimed = 2 * stream.rows * stream.tracks * _levels(stream, max(steps, stream.epoch_steps))
         yield largest("cells that one item moves", claimed, map(moved, range(effort.released_pairs)))
 
-    def twins(self, stream: BlockStream) -> Sequence[Twin]:
+    def twins(self, stream: BlockStream) -> Iterator[Twin]:
         states: list[bytes] = []
 
         def older(right: Any, _: Any, data: bytes) -> Any:
@@ -847,27 +843,26 @@ class StreamAudit(Audit):
             return twin(stream, name, epsilon_level=property(epsilon_level))
 
         eager = {"party": lambda self, number, start=0, source=None: _EagerParty(self, number, start, source)}
-        twins = [altered(stream, "half the noise on cells", scale=lambda right, _: right / 2)]
+        yield altered(stream, "half the noise on cells", scale=lambda right, _: right / 2)
         if stream.samples:
-            twins.append(twin(stream, "items sampled, not steps", **eager))
-        twins.append(altered(stream, "a restart from a state older than the last message", restore_party=older))
+            yield twin(stream, "items sampled, not steps", **eager)
+        yield altered(stream, "a restart from a state older than the last message", restore_party=older)
         left = Fraction(stream.epsilon) - stream.epsilon_sample
         if stream.doubling:
             first = property(lambda self: replace(shape, scales=shape.scales[:1] * len(shape.scales)))
             shape = stream.shape
-            twins.append(twin(stream, "the noise of the first phase in all of them", shape=first))
+            yield twin(stream, "the noise of the first phase in all of them", shape=first)
         elif stream.levels > 1:
-            twins.append(less("budget not split over the levels", lambda self: Fraction(self.epsilon)))
+            yield less("budget not split over the levels", lambda self: Fraction(self.epsilon))
             printed = math.log2(-(-(stream.horizon or stream.window or 1) // stream.epoch_steps))
             if printed < stream.levels:
                 each = left / Fraction(printed) / stream.tracks
-                twins.append(less("log2 m levels, as printed", lambda self: each))
+                yield less("log2 m levels, as printed", lambda self: each)
         if stream.tracks > 1:
-            twins.append(less("budget not split over the intervals", lambda self: left / self.levels))
+            yield less("budget not split over the intervals", lambda self: left / self.levels)
         if stream.samples:
             whole = Fraction(stream.epsilon) / stream.tracks
-            twins.append(less("samples not counted", lambda self: whole / self.levels))
-        return twins
+            yield less("samples not counted", lambda self: whole / self.levels)
 
 
 class _EagerParty(StreamParty):
@@ -958,18 +953,17 @@ class HierarchyAudit(Audit):
         wrong = (shape(seed) != shape(seed) for seed in range(effort.released_pairs))
         yield never("levels or sizes that depend on items", wrong)
 
-    def twins(self, hierarchy: LevelProtocol) -> Sequence[Twin]:
+    def twins(self, hierarchy: LevelProtocol) -> Iterator[Twin]:
         levels = len(hierarchy.levels)
         if hierarchy.local:
-            twins = [twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(hierarchy, 0.5))]
+            yield twin(hierarchy, "a response for twice epsilon", by_level=_unsplit(hierarchy, 0.5))
             if levels > 1 and isinstance(hierarchy.by_level[0], HadamardResponse):
-                twins.append(speaking(hierarchy, "a report to every level", _to_every_level))
-            return twins
-        twins = [twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(hierarchy, levels / 2))]
+                yield speaking(hierarchy, "a report to every level", _to_every_level)
+            return
+        yield twin(hierarchy, "noise for twice epsilon", by_level=_unsplit(hierarchy, levels / 2))
         if levels > 1:
-            twins.append(twin(hierarchy, "budget not split over the levels", by_level=_unsplit(hierarchy, 1)))
-            twins.append(twin(hierarchy, "one level not counted", by_level=_unsplit(hierarchy, levels - 1)))
-        return twins
+            yield twin(hierarchy, "budget not split over the levels", by_level=_unsplit(hierarchy, 1))
+            yield twin(hierarchy, "one level not counted", by_level=_unsplit(hierarchy, levels - 1))
 
 
 def _unsplit(right: LevelProtocol, parts: float) -> property:
@@ -1066,11 +1060,11 @@ class NoisyEntriesAudit(MessageAudit):
         found, quantity = message_loss(small, neighbours(2, 2)), f"epsilon at {small.epsilon:g}"
         yield message_finding("messages of 2 items of a universe of 2", small, *found, quantity)
 
-    def twins(self, protocol: Any) -> Sequence[Twin]:
-        removed = scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
+    def twins(self, protocol: Any) -> Iterator[Twin]:
+        yield half_noise(protocol)
+        yield scaled(protocol, "noise for an item removed", lambda made: Fraction(made.capacity, made.capacity + 1))
         what = "no noise on the other items of the universe"
-        there = speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
-        return half_noise(protocol), removed, there
+        yield speaking(protocol, what, lambda self, items, source, speak: speak(items, OnlyThere(source)))
 
 
 register(MergedSketch, lambda: (
@@ -1129,15 +1123,14 @@ class CounterStreamAudit(StreamAudit):
         claimed = float(sum(stream.shape.sensitivities[: _levels(stream, steps)])) * SLACK
         yield largest("counters that one step moves", claimed, map(moved, range(effort.released_pairs)))
 
-    def twins(self, stream: Any) -> Sequence[Twin]:
-        twins = [*super().twins(stream)]
+    def twins(self, stream: Any) -> Iterator[Twin]:
+        yield from super().twins(stream)
         less_by_one = lambda right, _, level: right(level) - 1  # noqa: E731
         only_there = lambda right, _, kept, block, source: right(kept, block, OnlyThere(source))  # noqa: E731
         if max(stream.shape.sensitivities) > 2:
-            twins.append(twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2))
-        twins.append(altered(stream, "noise for an item left out", sensitivity=less_by_one))
-        twins.append(altered(stream, "no noise on the other items of the universe", release=only_there))
-        return twins
+            yield twin(stream, "noise for exact counters", sensitivity=lambda self, level: 2)
+        yield altered(stream, "noise for an item left out", sensitivity=less_by_one)
+        yield altered(stream, "no noise on the other items of the universe", release=only_there)
 
 
 @lru_cache(maxsize=1024)

@@ -287,27 +287,30 @@ class PanAudit(Audit):
         claimed = float(estimator.settings.epsilon_output) * SLACK
         yield checked("counts it moves, over the scale of their noise", "epsilon", claimed, spent, pairs)
 
-    def twins(self, estimator: Any) -> Sequence[Twin]:
+    def twins(self, estimator: Any) -> Iterator[Twin]:
         def quieter_where_drawn(right: Any, _: Any, source: RandomSource, *given: Any) -> Any:
             """The right scale everywhere but where the noise is drawn."""
             return right(WeakenedSource(source, 2), *given)
-
-        half = altered(estimator, "half the output noise", noise_scale=lambda right, _: right / 2)
-        quieter = altered(estimator, "half the noise where it is drawn", "coupled", counted=quieter_where_drawn)
-        if estimator.parameters.get("method") == "primes":
-            whole = {"prime_weights": lambda self, modulus, epsilon: response_weights(modulus, epsilon)}
-            return half, quieter, twin(estimator, "counters that do not share epsilon (PAN Thm 5.1)", **whole)
-        if hasattr(estimator, "shift_law"):
-            doubled = {"shift_law": lambda self: self.shift_law_at(2 * self.settings.epsilon_state)}
-            return half, quieter, twin(estimator, "a shift for twice epsilon", **doubled)
 
         def rescaled(right: Any, made: Any) -> Any:
             p0, p1 = made.response.after(made.intrusions)
             return right * Fraction(p1 - p0)
 
-        printed = altered(estimator, "noise added after rescaling, as printed", noise_scale=rescaled)
-        doubled_response = property(lambda self: Response.of("tight", 2 * self.settings.epsilon_state))
-        return printed, half, quieter, twin(estimator, "coins for twice epsilon", response=doubled_response)
+        shifts = hasattr(estimator, "shift_law")
+        primes = estimator.parameters.get("method") == "primes"
+        if not (primes or shifts):
+            yield altered(estimator, "noise added after rescaling, as printed", noise_scale=rescaled)
+        yield altered(estimator, "half the output noise", noise_scale=lambda right, _: right / 2)
+        yield altered(estimator, "half the noise where it is drawn", "coupled", counted=quieter_where_drawn)
+        if primes:
+            whole = lambda self, modulus, epsilon: response_weights(modulus, epsilon)  # noqa: E731
+            yield twin(estimator, "counters that do not share epsilon (PAN Thm 5.1)", prime_weights=whole)
+        elif shifts:
+            doubled = lambda self: self.shift_law_at(2 * self.settings.epsilon_state)  # noqa: E731
+            yield twin(estimator, "a shift for twice epsilon", shift_law=doubled)
+        else:
+            coins = property(lambda self: Response.of("tight", 2 * self.settings.epsilon_state))
+            yield twin(estimator, "coins for twice epsilon", response=coins)
 
 
 def _differences(first: list[Any], second: list[Any]) -> int:
@@ -471,12 +474,10 @@ class _InnerProductAudit(Audit):
 
         yield largest("the count that one vector moves", 1, map(moved, range(effort.released_pairs)))
 
-    def twins(self, counter: InnerProductCounter) -> Sequence[Twin]:
-        return (
-            twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon))),
-            twin(counter, "votes counted as they are", answer=lambda self, bits: None),
-            twin(counter, "coins that never flip", response=Response(1, ONE - 1)),
-        )
+    def twins(self, counter: InnerProductCounter) -> Iterator[Twin]:
+        yield twin(counter, "coins for twice epsilon", response=Response.of("tight", 2 * Fraction(counter.epsilon)))
+        yield twin(counter, "votes counted as they are", answer=lambda self, bits: None)
+        yield twin(counter, "coins that never flip", response=Response(1, ONE - 1))
 
 
 register(InnerProductCounter, lambda: (InnerProductCounter(4, budget=Budget(1.0)),), _InnerProductAudit())
