@@ -1113,18 +1113,6 @@ def twice_the_sums(people: People, *asked: Any) -> Counts:
     return 2 * people.scaled_sums(*asked)
 
 
-def scaled_apart(parts_of: Callable[[Counts], Counts]) -> Callable[..., Counts]:
-    """What a person adds is several vectors, each as long as one may be."""
-
-    def sums(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
-        parts, found = parts_of(places), np.zeros(len(places), np.int64)
-        for at in (parts == part for part in np.unique(parts)):
-            found[at] = people.scaled_sums(places[at], weights[at], longest)
-        return found
-
-    return sums
-
-
 def often(check: str, claimed: float, happened: Iterable[bool], quantity: str) -> Finding:
     """How often something happens in runs of the compiled release, at least: it is more seldom with 1e-7."""
     seen = [*happened]
@@ -1187,6 +1175,23 @@ register(PersonVectors, lambda: (
 # ---- pairs: the same steps, and a look at pairs of what was discovered between them ----------------------------------
 
 
+class _TwoVectors(Combinations):
+    """A twin: the pairs of a person are two vectors, each as long as one may be."""
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        sums = np.zeros(len(places), np.int64)
+        for part in (slice(0, None, 2), slice(1, None, 2)):
+            sums[part] = super().scaled_sums(places[part], weights[part], longest)
+        return sums
+
+
+class _BothOrders(Combinations):
+    """A twin: (a, b) and (b, a) count for the same pair."""
+
+    def scaled_sums(self, places: Counts, weights: Counts, longest: float) -> Counts:
+        return 2 * super().scaled_sums(places, weights, longest)
+
+
 class _AnyItems(Combinations):
     """A twin: pairs of all items that anybody has, whether or not they were discovered."""
 
@@ -1245,15 +1250,10 @@ class _PairsAudit(PeopleAudit):
         return missed
 
     def twins(self, mechanism: PersonPairs) -> Iterator[Twin]:
-        def counted(scaled_sums: Callable[..., Counts]) -> Callable[..., People]:
-            return lambda people, *asked: Answers(people.combinations(*asked), scaled_sums=scaled_sums)
-
         yield from less_noise(mechanism, look="a look at pairs without noise", choose_length="sizes without noise")
         if mechanism.size == 2:  # of three items there is one triple
-            halves = counted(scaled_apart(lambda places: np.arange(len(places)) % 2))
-            yield _with_people(mechanism, "two vectors of a person", combinations=halves)
-        twice = counted(twice_the_sums)  # (a, b) and (b, a) count for the same pair
-        yield _with_people(mechanism, "pairs counted in both orders", combinations=twice)
+            yield _with_people(mechanism, "two vectors of a person", combinations=_TwoVectors)
+        yield _with_people(mechanism, "pairs counted in both orders", combinations=_BothOrders)
         yield _with_people(mechanism, "pairs of items that were not discovered", combinations=_AnyItems)
 
 
@@ -1496,8 +1496,11 @@ class _MomentsAudit(PeopleAudit):
             draw = lambda right, _, found, source: right(found.changed(changes), source)  # noqa: E731
             return altered(mechanism, name, draw=draw)
 
+        def apart(people: People, places: Counts, weights: Counts, longest: float) -> Counts:
+            groups = (places // parts == group for group in np.unique(places // parts))
+            return np.concatenate([people.scaled_sums(places[at], weights[at], longest) for at in groups])
+
         yield from less_noise(mechanism, choose_length="sizes without noise", losses="losses without noise")
-        apart = scaled_apart(lambda places: places // parts)
         yield changed("groups of a person that are scaled apart", scaled_sums=apart)
         yield changed("sums of twice the length", scaled_sums=twice_the_sums)
 
