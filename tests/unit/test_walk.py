@@ -47,7 +47,7 @@ _TICKS = ["--once", "--rows", "500", "--horizon", "48"]
     [
         (["top", "-k", "3"], 26, 149, 105),
         (["top", "-k", "3", "--user", "u"], 33, 204, 149),
-        (["watch", *_TICKS], 30, 225, 365),  # three ticks
+        (["watch", *_TICKS], 30, 225, 361),  # three ticks
     ],
     ids=["top", "top of people", "watch"],
 )

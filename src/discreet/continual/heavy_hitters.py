@@ -339,10 +339,8 @@ class HeavyHitters(ListedOverTime):
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
         looks = {} if self.discovered is None else {"every": self._asked[1]}
-        return {**super().parameters, **looks}
-
-    def _argument(self, name: str) -> Any:
-        return self._asked[0] if name == "base" and self._in_epochs else getattr(self, name)  # epochs choose their own
+        own = {"base": self._asked[0]} if self._in_epochs else {}  # epochs choose their own
+        return {**super().parameters, **own, **looks}
 
     def anew(self, source: RandomSource | None = None, **changes: Any) -> Self:
         """As for every mechanism; with the same hash seeds, so that neighbours can be compared."""
