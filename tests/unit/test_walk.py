@@ -46,7 +46,7 @@ _TICKS = ["--once", "--rows", "500", "--horizon", "48"]
     ("command", "files", "functions", "switches"),
     [
         (["top", "-k", "3"], 26, 149, 105),
-        (["top", "-k", "3", "--user", "u"], 33, 204, 149),
+        (["top", "-k", "3", "--user", "u"], 33, 205, 149),
         (["watch", *_TICKS], 30, 225, 361),  # three ticks
     ],
     ids=["top", "top of people", "watch"],
