@@ -132,9 +132,9 @@ class Dialect:
 
     @property
     def asked(self) -> dict[str, object]:
-        """What is not as usual, for what was asked for."""
-        usual = {"delimiter": None, "quote": '"', "header": True}
-        return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        """What is not as usual, for what was asked for: no quote at all is said, too, as what is None goes unsaid."""
+        asked = {"delimiter": self.delimiter, "quote": self.quote or "none", "header": self.header}
+        return {name: value for name, value in asked.items() if value != {"quote": '"', "header": True}.get(name)}
 
 
 def dialect_of(header: bool = True, delimiter: str | None = None, quote: str | None = None) -> Dialect | None:

@@ -197,3 +197,17 @@ def test_an_answer_from_files_is_had_again_without_them(tmp_path):
     assert again.to_payload() == first.to_payload()
     with pytest.raises(dc.LedgerError, match="files differs"):
         dc.top_k(dc.read(tmp_path / "other.csv"), 3, dc.Budget(1.0, 1e-6), column="what", **paid)
+
+
+def test_a_charge_stands_for_how_cells_are_written(tmp_path):
+    """No quote at all is another reading than the usual one, though both are said by a word left out or by "none"."""
+    file, ledger = tmp_path / "in.csv", dc.Ledger(tmp_path / "l.sqlite")
+    file.write_text('q\n"a"\nb\n')
+    ledger.grant("a", dc.Budget(4.0, 1e-3))
+    asked = {"budget": dc.Budget(1.0), "ledger": ledger.account("a"), "charge_id": "once", "unit": dc.Event()}
+    first = dc.count(dc.read(str(file), quote="none"), **asked)
+    assert dc.count(dc.read(str(file), quote="none"), **asked).to_payload() == first.to_payload()
+    with pytest.raises(dc.LedgerError):
+        dc.count(dc.read(str(file)), **asked)
+    with pytest.raises(dc.LedgerError):
+        dc.count(dc.read(str(file), quote="'"), **asked)
