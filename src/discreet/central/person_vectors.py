@@ -258,6 +258,7 @@ class PersonVectors(Mechanism):
         weights = people.discovery_weights(MOST_ITEMS)
         noisy = weights + source.discrete_gaussian(sigma, len(weights))
         took_part = weights > 0  # an item that took no part cannot pass, nor call for a second look
+        del weights  # one number for every item that somebody has
         passed = took_part & (noisy >= calibration.cuts[0])
         # Whether so few items passed that a second look is worth its price: a function of what passed alone.
         if self.groups is None or self.groups == 1:
@@ -266,8 +267,8 @@ class PersonVectors(Mechanism):
             _, many = np.unique(people.groups(np.flatnonzero(passed)), return_counts=True)
             second = int(np.count_nonzero(many >= math.ceil(ENOUGH * self.k))) < self.groups
         if second:
-            aimed = people.aimed_weights(MOST_ITEMS, aims(noisy, passed, sigma))
-            again = aimed + source.discrete_gaussian(calibration.sigma_of(SECOND_LOOK), len(weights))
+            again = people.aimed_weights(MOST_ITEMS, aims(noisy, passed, sigma))
+            again = again + source.discrete_gaussian(calibration.sigma_of(SECOND_LOOK), len(noisy))
             found = took_part & ~passed & (FIRST * noisy + AGAIN * again >= calibration.cuts[1])
             # Both looks in units of the first, for weights and their order. The second has more of each item that it
             # found, by a factor that is estimated from all of them.
