@@ -456,9 +456,9 @@ class Release:
         scaling = None if self.error_model.scaling is None else {"covered": self.error_model.scaling.covered}
         told = [f"Counts are {of}. {intervals_of(self.counted, scaling)}"]
         told += [TOGETHER] if pairs_are_listed(self.guarantee.mechanism) else []
-        if self.left_out is not None:
+        if (left := self.left_out) is not None:
             bounded = scaling is not None and scaling["covered"] is not None
-            told.append(missing(**self.left_out.numbers(), covered=bounded))
+            told.append(missing(left.value, left.lower, left.upper, bounded))
         return told
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
