@@ -9,8 +9,10 @@ check of a view and its use.
 import ctypes
 import random
 import sys
+from contextlib import suppress
 
 import discreet as dc
+from discreet import _native
 
 I64 = ctypes.c_int64
 P = ctypes.c_void_p
@@ -56,6 +58,7 @@ Array._fields_ = [
 Stream._fields_ = [("get_schema", P), ("get_next", P), ("get_last_error", P), ("release", P), ("private_data", P)]
 
 BEHIND = 256  # bytes
+CONDITION = _native.CellCondition([[("whole", 0, "=", "404")]])
 KEPT = []  # everything that structures point to
 
 
@@ -263,6 +266,10 @@ def main():
         sys.stdout.write(f"{number} {name}\n")
         sys.stdout.flush()
         sys.stdout.write(f"    {feed(name, schema, array, generator)}\n")
+        schema, array = GOOD[name]()
+        broken(generator, schema, array)
+        with suppress(dc.DiscreetError):
+            CONDITION.said([Column(schema, array)])
 
 
 if __name__ == "__main__":
