@@ -78,17 +78,17 @@ class _SpelledError(DiscreetError):
 
     def __init__(self, text: str) -> None:
         self.text = text
-        super().__init__(_WORDS.sub(lambda found: found[1] + (f"={found[2]!r}" if found[2] else ""), text))
+        super().__init__(re.sub(_WORDS, lambda found: found[1] + (f"={found[2]!r}" if found[2] else ""), text))
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
         """The message with the words as a front end spells them, and a value after its word."""
-        return _WORDS.sub(lambda found: spelling(found[1]) + (f" {found[2]}" if found[2] else ""), self.text)
+        return re.sub(_WORDS, lambda found: spelling(found[1]) + (f" {found[2]}" if found[2] else ""), self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.text,))
 
 
-_WORDS = re.compile(r"\{(\w+)(?:=(\w+))?\}")
+_WORDS = r"\{(\w+)(?:=(\w+))?\}"  # compiled when there is an error
 
 
 class WordError(_SpelledError, ParameterError):

@@ -627,7 +627,7 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 
 # What a release of rows may load of ours, room by room: no other mechanism, no ledger, no people, no plan, no picture.
 OWN_OF_TOP = {
-    "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
+    "_data_class", "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
     *(f"questions.{name}" for name in ["answer", "ask", "choose", "question", "top", "words"]),
     *(f"central.{name}" for name in ["_base", "offset"]),
     *(f"cli.{name}" for name in ["app", "options", "output", "process", "publish"]),
@@ -661,6 +661,7 @@ except SystemExit:
 heavy = {{"scipy", "dp_accounting", "matplotlib", "pandas", "polars", "duckdb", "sqlite3", "rich", "pydantic", "typer"}}
 heavy |= {{"pyarrow.compute", "pyarrow.dataset", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "numpy.ma"}}
 heavy |= {{"numpy", "pyarrow", "pathlib", "ipaddress"}}
+heavy |= {{"dataclasses", "unicodedata", "random", "statistics"}}
 heavy |= {{"asyncio", "hashlib", "secrets", "zoneinfo", "hmac", "http", "xml", "unittest", "multiprocessing"}}
 heavy |= {{"shutil", "zipfile", "bz2", "lzma", "glob", "concurrent", "subprocess", "tempfile", "logging"}}
 allowed = {OWN_OF_TOP | ({"central.sharded_offset"} if workers else set())!r}

@@ -4,15 +4,14 @@ only, checked and calibrated once; how many counters it needs, and how frequent 
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from discreet import _native
+from discreet._data_class import dataclass, replace
 from discreet._later import np
 from discreet.errors import IncompatibleSummaryError, ParameterError, WordError
 from discreet.noise import RandomSource, system_source
@@ -202,7 +201,7 @@ class Mechanism(abc.ABC):
         return Release(
             drawn.raw.published_at(places),
             _native.numbers_at(drawn.noisy, places),
-            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            replace(self.guarantee, seeded=source.seeded),
             drawn.error_model or self.error_model,
             threshold=self.threshold,
             offset=drawn.offset,
@@ -313,7 +312,7 @@ class Prepared:
         checked is what is published."""
         drawn = self.mechanism._publish(summary, source)
         if self.because:
-            drawn.guarantee = dataclasses.replace(drawn.guarantee, chosen_because=self.because)
+            drawn.guarantee = replace(drawn.guarantee, chosen_because=self.because)
         if self.total_noise is None:
             return drawn
         # The guarantee of both parts together: epsilons (or rhos) add, and the total's noise needs no delta.

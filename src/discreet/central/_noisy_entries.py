@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Drawn, Mechanism, lost_by_misra_gries
 from discreet.errors import ParameterError
 from discreet.events.universe import Universe

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass, field, replace
 from discreet.central._additive import A_PERSON, additive_noise
 from discreet.central.quantile_grid import Bound, Grid, StepGrid
 from discreet.errors import ParameterError

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from discreet._data_class import dataclass, field, replace
 from discreet.central._additive import additive_cost, additive_noise
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
@@ -101,4 +100,4 @@ class BadShare:
 
     def draw(self, statistic: int, source: RandomSource) -> bool:
         """Whether the data are refused: all that is random, and the seam of the audit."""
-        return statistic + dataclasses.replace(self.noise, scale=self.scale).draw(source) > self.cut
+        return statistic + replace(self.noise, scale=self.scale).draw(source) > self.cut

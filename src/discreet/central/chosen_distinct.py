@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.central._additive import A_PERSON, additive_noise
 from discreet.central.credited_distinct import CreditedDistinct, credited_in_turn
 from discreet.errors import ParameterError

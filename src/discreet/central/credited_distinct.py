@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass, field
 from discreet.central.noisy_count import NoisyCount
 from discreet.errors import ParameterError
 from discreet.privacy import Unit, User

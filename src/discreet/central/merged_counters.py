@@ -4,13 +4,13 @@ sketch, which is here."""
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Approximate, Drawn, lost_by_misra_gries, positive
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Event, Unit

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from discreet._data_class import dataclass, field, replace
 from discreet.central._additive import A_PERSON, additive_cost, additive_noise
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource, system_source
@@ -81,7 +80,7 @@ class NoisyCount:
     @cached_property
     def error_model(self) -> ErrorModel:
         """How far the published count may lie from what was counted."""
-        return ErrorModel(dataclasses.replace(self.noise, scale=self.scale), lowest=0)
+        return ErrorModel(replace(self.noise, scale=self.scale), lowest=0)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -104,7 +103,7 @@ class NoisyCount:
 
     def draw(self, count: int, source: RandomSource) -> int:
         """The count with its noise: all that is random, and the seam of the audit."""
-        return count + dataclasses.replace(self.noise, scale=self.scale).draw(source)
+        return count + replace(self.noise, scale=self.scale).draw(source)
 
     def __call__(self, count: int, source: RandomSource | None = None) -> Estimate:
         """Draw the noise and publish. `source` is for tests and audits: a seeded one makes the count not private."""
@@ -115,7 +114,7 @@ class NoisyCount:
             max(noisy, 0),
             max(noisy - around, 0.0),
             self._upper(max(noisy + around, 0.0)),
-            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            replace(self.guarantee, seeded=source.seeded),
         )
 
     def _upper(self, upper: float) -> float:

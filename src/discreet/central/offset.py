@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Approximate, Drawn
 from discreet.noise import RandomSource
 from discreet.noise.source import offset_draw

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, replace
 from discreet.central.person_vectors import PARTS, RUNGS, Calibration, Entries, PersonVectors, largest_mu
 from discreet.central.row_moments import Bounded
 from discreet.errors import ParameterError, WordError
@@ -69,7 +68,7 @@ class PersonMoments(PersonVectors):
 
     reference: ClassVar[str] = "docs/privacy/sums.md"
 
-    moment: ValueMoment = ValueMoment("count")  # noqa: RUF009 - frozen
+    moment: ValueMoment = ValueMoment("count")
     listed: int | None = 1
     confidence: float = 0.95
 
@@ -112,7 +111,7 @@ class PersonMoments(PersonVectors):
             return super().calibration
         found = _WithoutLooks(_mu(self.budget, self.listed * self.moment.parts), 0.0)
         if self.in_full:
-            return dataclasses.replace(found, sizes=SIZES_OF_ONE_SUM)
+            return replace(found, sizes=SIZES_OF_ONE_SUM)
         return found.of_sums() if self.entries.sums else found
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.central.person_vectors import Calibration, Entries, PersonVectors, calibrated
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource

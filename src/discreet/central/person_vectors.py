@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, replace
 from discreet.central._base import Mechanism
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.values import item_order, published_type
@@ -124,7 +123,7 @@ class PersonVectors(Mechanism):
 
     budget: Budget
     k: int
-    unit: Unit = User()  # noqa: RUF009 - frozen
+    unit: Unit = User()
     rows: bool = False
     lists: bool = False
     values: ValueRange | None = None
@@ -220,7 +219,7 @@ class PersonVectors(Mechanism):
         # is long by to a_x^2: for n_x people the sum of squared errors is least for a_x in proportion to n_x^(-1/4).
         relative = np.maximum(sums, 1) ** -0.25
         weights = np.maximum(np.rint(FINEST * relative / relative.max(initial=0.0)), 1).astype(np.int64)
-        guarantee = dataclasses.replace(self.guarantee, seeded=source.seeded)
+        guarantee = replace(self.guarantee, seeded=source.seeded)
         entries = self.entries
         if not len(places):
             sigma, left_out, longest = self.calibration.sigma_of(self.calibration.counts(second)), None, 1.0
@@ -228,7 +227,7 @@ class PersonVectors(Mechanism):
         else:
             lengths = people.lengths(places, weights)
             length = self.choose_length(lengths, weights, sums, second, source)
-            longest, left_out = length.longest, dataclasses.replace(length.left_out, guarantee=guarantee)
+            longest, left_out = length.longest, replace(length.left_out, guarantee=guarantee)
             sigma = self.calibration.sigma_of(self.calibration.counts(second, length.loses))
             noise = Noise("gaussian", sigma, len(places))
             model = ErrorModel(noise, lowest=entries.lowest, scaling=self.losses(lengths, length, weights, source))
@@ -689,4 +688,4 @@ def calibrated(epsilon: float, delta: float, candidates: int) -> Calibration:
     # Rounding of the noise to whole steps moves a sum by at most half a step, so that of both by FIRST + AGAIN halves.
     noise = Calibration(mu, z)
     cuts = math.ceil(z * float(noise.sigma_of(LOOK))) + 1, math.ceil(z * noise.spread_of_both) + FIRST + AGAIN
-    return dataclasses.replace(noise, cuts=cuts)
+    return replace(noise, cuts=cuts)

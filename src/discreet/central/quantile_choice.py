@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.central._quantiles import Counts, QuantileMechanism, RangeTree, best_tree, votes_in
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.central._quantiles import Counts, QuantileMechanism, RangeTree, best_tree, votes_in
 from discreet.central.quantile_grid import MOST_BINS
 from discreet.errors import ParameterError

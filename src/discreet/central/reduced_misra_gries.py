@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.central._noisy_entries import NoisyEntries, reduced_entries
 from discreet.noise import RandomSource
 from discreet.privacy.calibration.tails import log_tail, smallest_shift

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field, replace
 from discreet.central._additive import A_PERSON, additive_cost, additive_noise
 from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
@@ -163,7 +162,7 @@ class RowMoments:
         noisy = self.draw(found.sums, source)
         kept = np.flatnonzero(self.passed(noisy))
         values, lower, upper = self.intervals(noisy[kept])
-        return Bounded(kept, values, lower, upper, dataclasses.replace(self.guarantee, seeded=source.seeded))
+        return Bounded(kept, values, lower, upper, replace(self.guarantee, seeded=source.seeded))
 
     # ---- intervals ---------------------------------------------------------------------------------------------------
 

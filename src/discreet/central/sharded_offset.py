@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Drawn, Mechanism
 from discreet.central.offset import Offset
 from discreet.errors import ParameterError

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field, replace
 from discreet.central._base import Drawn, RestsOnLength
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.noise import RandomSource
@@ -152,7 +151,7 @@ class _SketchHeavyHitters(RestsOnLength):
         if isinstance(self.stream_length, int):
             return self._error_model(self._collisions(self.stream_length))
         unknown = math.inf if self.rule == "median" else 0.0
-        return dataclasses.replace(self._error_model(None), summary_above=math.inf, summary_below=unknown)
+        return replace(self._error_model(None), summary_above=math.inf, summary_below=unknown)
 
     def _error_model(self, collisions: Collisions | None) -> ErrorModel:
         draws = self.depth * min(self.capacity, self.width)

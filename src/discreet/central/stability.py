@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Approximate, Drawn
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource

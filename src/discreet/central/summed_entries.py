@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.central._noisy_entries import reduced_entries
 from discreet.central.reduced_misra_gries import ReducedMisraGries
 from discreet.errors import IncompatibleSummaryError, ParameterError

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass, field, replace
 from discreet.central._additive import A_PERSON, additive_cost, additive_noise
 from discreet.central._base import Drawn, Mechanism
 from discreet.errors import ParameterError
@@ -98,7 +97,7 @@ class UniverseHistogram(Mechanism):
 
     @cached_property
     def error_model(self) -> ErrorModel:
-        return ErrorModel(dataclasses.replace(self.noise, scale=self.scale), lowest=0)
+        return ErrorModel(replace(self.noise, scale=self.scale), lowest=0)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -133,7 +132,7 @@ class UniverseHistogram(Mechanism):
         return Release(
             drawn.raw.items,
             drawn.noisy,
-            dataclasses.replace(self.guarantee, seeded=source.seeded),
+            replace(self.guarantee, seeded=source.seeded),
             self.error_model,
             counted="events" if self.max_items is None else "people",
         )

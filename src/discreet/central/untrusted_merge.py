@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from discreet._data_class import replace
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.values import items_array
 from discreet.privacy import Guarantee

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from discreet._data_class import asdict
 from discreet.cli import options
 from discreet.cli.options import argument, flag, option
 from discreet.cli.output import note, print_table, remark

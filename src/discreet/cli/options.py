@@ -14,12 +14,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet._data_class import dataclass
 from discreet.cli import output
 from discreet.cli.output import batches, note, note_left_out, remark
 from discreet.errors import ParameterError, nearest

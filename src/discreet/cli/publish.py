@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet._data_class import dataclass, field, replace
 from discreet.cli import options
 from discreet.cli.options import Paying
 from discreet.cli.output import remark, show_progress, table_width, write_standard_output

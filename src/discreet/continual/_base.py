@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import abc
 import copy
-import dataclasses
 import hashlib
 import json
 import struct
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from discreet._data_class import asdict, replace
 from discreet.continual._factors import MAX_HORIZON
 from discreet.errors import CorruptStateError, DiscreetError, LedgerError, OldStateError, ParameterError
 from discreet.events.items import Item
@@ -196,7 +196,7 @@ class Continual(abc.ABC):
         about this span alone (docs/privacy/continual.md, "A run a day").
         """
         assert isinstance(self.unit, (Event, User))
-        self.unit = dataclasses.replace(self.unit, per=spans.text, zone=spans.zone)
+        self.unit = replace(self.unit, per=spans.text, zone=spans.zone)
         self._spans, self._period = spans, spans.named(period)
 
     @property
@@ -375,7 +375,7 @@ class Continual(abc.ABC):
         if self._ledger is not None:
             # The token says whose releases the charge pays for: this object's, and those of the states saved from it.
             # Of a person the first items count and no others, so that all of them is hidden: `User()`.
-            hides = dataclasses.replace(self.unit, max_items=None) if isinstance(self.unit, User) else self.unit
+            hides = replace(self.unit, max_items=None) if isinstance(self.unit, User) else self.unit
             bill = Bill(self.budget, self.mechanism_name, self.unit, hides=hides, period=self._period)
             begins = begin(self._ledger, self._charge_id, bill, self._token.encode(), what="continual release")
             if begins and self._steps.charge_id == self._charge_id:
@@ -401,7 +401,7 @@ class Continual(abc.ABC):
             "steps": self._steps.to_dict(),
             **({} if self._run_number == 1 else {"run": self._run_number}),
             **({} if not self.remember else {"remember": self.remember}),
-            **({} if self._period is None else {"period": self._period, "spans": dataclasses.asdict(self._spans)}),
+            **({} if self._period is None else {"period": self._period, "spans": asdict(self._spans)}),
         }
         return save_state(self.family, own._replace(header={**shared, **own.header}))
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from typing import cast
@@ -30,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.continual._buffered_table import COEFFICIENT_BITS, OMEGA, THETA
 from discreet.continual._late import state_law
 from discreet.errors import CorruptStateError, ParameterError

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.noise import RandomSource
 from discreet.noise.source import MAX_SCALE, Integers
 from discreet.privacy.calibration.tick_noise import LEAST_WIDTH

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import replace
 from discreet.continual._base import Continual, State, part_of, under
 from discreet.continual._doubling import Doubling, epoch_of
 from discreet.continual._factors import METHODS, CorrelatedNoise, Factor, make_factor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet._data_class import dataclass, replace
 from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, highest_ended, levels
@@ -48,7 +48,7 @@ _BLOCKS = 64  # so often in a horizon items are looked for, by default
 _MOST_EPSILON = 20.0  # beyond, integer Gaussian noise is no less, and Laplace noise is none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Node:
     """The release of the ticks `first` to `last`. Everything in it is public."""
 
@@ -60,7 +60,7 @@ class _Node:
     threshold: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodePlan:
     """How a number of ticks is divided into nodes, and what each of them has: its noise, and its cut."""
 
@@ -71,7 +71,7 @@ class NodePlan:
     threshold: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """What a release said of an item for the ticks `first` to `last`, and that release's offset. All public."""
 
@@ -79,6 +79,11 @@ class Part:
     last: int
     count: int
     offset: int
+
+    @property
+    def told(self) -> tuple[int, int, int, int]:
+        """As a state has it."""
+        return self.first, self.last, self.count, self.offset
 
 
 class Discovered:
@@ -158,7 +163,7 @@ class Discovered:
     def saved(self) -> tuple[dict[str, Any], dict[str, Integers]]:
         """The state: a part of the header, and arrays. Not private."""
         kind, items = plain_items(self.index)
-        parts = [[astuple(part)] for part in self.parts]  # a list of one: there might have been more, once
+        parts = [[part.told] for part in self.parts]  # a list of one: there might have been more, once
         header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
         return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
 

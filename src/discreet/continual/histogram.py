@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.continual import one_shot
 from discreet.continual._base import ListedOverTime, State, items_of_plain, part_of, plain_items, under
 from discreet.continual._doubling import Doubling
@@ -60,7 +60,7 @@ OF_PEOPLE = ("factorised", "tree")
 _UNKNOWN = "a histogram of items that are not known in advance"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Counted:
     """What rows add to the counts. Nothing has changed yet."""
 

@@ -7,7 +7,6 @@ drew. Sums over crowds do not depend on where one ends and the next begins.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.engines._spark_tasks import Batches, Reading, read_items, reporting, row_of, written
 from discreet.engines.numbers import Numbers, numbered
 from discreet.errors import DataError

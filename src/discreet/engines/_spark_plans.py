@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from discreet._data_class import dataclass
 from discreet.central import Mechanism, Merged, Offset, ShardedOffset, Summed, UserSketch
 from discreet.central._base import choose_capacity, counters_cost_no_noise, frequency_published
 from discreet.errors import ParameterError
@@ -119,7 +118,7 @@ def choose_plan(plan: str, plans: dict[str, SparkPlan], shuffle_limit: int | Non
     default 128 GiB a partition. Reading and moving both grow with the rows of a partition, so that the length alone
     speaks for neither plan; but disks have an end. All of it is public: no size or estimate of the data is asked for.
     """
-    from dataclasses import replace
+    from discreet._data_class import replace
 
     if plan not in PLANS:
         raise ParameterError(f"plan must be one of {', '.join(PLANS)}, not {plan!r}")

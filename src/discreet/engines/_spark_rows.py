@@ -10,7 +10,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, partial, reduce
 from typing import Any
 
@@ -21,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
+from discreet._data_class import replace
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_jobs import collected, partitions_for, raise_problem, secret_key, tree
 from discreet.engines._spark_people import SparkPeople

@@ -8,9 +8,7 @@ the driver, and the release is drawn once, whatever is run again. docs/engines.m
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +16,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 
+from discreet._data_class import dataclass, replace
 from discreet.central import Mechanism, Summed, UserSketch
 from discreet.central._base import Prepared, counters_cost_no_noise
 from discreet.engines import _spark_tasks as tasks
@@ -83,7 +82,7 @@ class Sketches:
         )  # fmt: skip
         chosen = choose_plan("merge" if lists else plan, plans, frame.shuffle_limit)
         if lists and plan == "auto":
-            chosen = dataclasses.replace(chosen, because="merge plan: a column of arrays has one row a user")
+            chosen = replace(chosen, because="merge plan: a column of arrays has one row a user")
         if memory is not None and not counters_cost_no_noise(type(chosen.mechanism)):
             raise ParameterError(
                 "memory cannot be used with sketches of users, whose noise grows with the counters; give capacity"

@@ -20,7 +20,6 @@ The schema and the question decide it, never the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from discreet._data_class import dataclass, replace
 from discreet.engines import _spark_tasks as tasks
 from discreet.engines._spark_jobs import partitions_for
 from discreet.engines.group_sums import group_sums

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from discreet._data_class import dataclass, replace
 from discreet.engines._spark_jobs import raise_problem
 from discreet.engines.pairs import Pairs
 from discreet.errors import DiscreetError

@@ -14,8 +14,8 @@ off by about a percent, which is far more than the noise: the interval of the re
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
+from functools import cached_property
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from discreet.engines.private_folder import PrivateFolder, remove_left_over
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
+from discreet.summaries.counters import fresh_seed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,7 +42,7 @@ class Prints:
     """Fingerprints of 128 bits, under secret keys that are drawn here."""
 
     def __init__(self) -> None:
-        self._seeds = [[secrets.randbits(64) for _ in range(2)] for _ in range(4)]  # of each kind of items
+        self._seeds = [[fresh_seed() for _ in range(2)] for _ in range(4)]  # of each kind of items
 
     def of(self, kind: int, items: pa.Array) -> Words:
         """Two words an item; items of different kinds are different items."""
@@ -58,7 +59,6 @@ class DifferentItems:
         self._looked_at = 0  # items that are there when their memory is looked at again
         self._folder: PrivateFolder | None = None
         self._parts: list[IO[bytes]] = []
-        self._prints = Prints()
 
     def __enter__(self) -> DifferentItems:
         return self
@@ -71,6 +71,10 @@ class DifferentItems:
 
     def __repr__(self) -> str:
         return "DifferentItems() [NOT PRIVATE]"
+
+    @cached_property
+    def _prints(self) -> Prints:
+        return Prints()
 
     def update(self, column: Any, nulls: str) -> None:
         """Take a column; rows that cannot be items are left out."""

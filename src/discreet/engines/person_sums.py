@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.engines.exact_people import MemoryPeople, PairSums
 from discreet.engines.numbers import Numbered, NumberedRows, Numbers, with_numbers
 from discreet.events.ahead import available_cores

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import tempfile
+import sys
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FOLDER = "discreet-people-"
+_NAMED, _COMMON = ("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp", "/usr/tmp", ".")
 
 
 class PrivateFolder:
@@ -19,6 +22,9 @@ class PrivateFolder:
     """
 
     def __init__(self) -> None:
+        import tempfile
+        from pathlib import Path
+
         self._lock: int | None = None
         while self._lock is None:  # another process may take a folder that is not locked yet for left over
             self.path = Path(tempfile.mkdtemp(prefix=_FOLDER))
@@ -29,6 +35,8 @@ class PrivateFolder:
                 self._lock = None
 
     def remove(self) -> None:
+        import shutil
+
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -37,11 +45,32 @@ class PrivateFolder:
 
 def remove_left_over() -> None:
     """Remove the folders of this user that nobody holds any more."""
+    if not _may_be_left_over():
+        return
+    import shutil
+    import tempfile
+    from pathlib import Path
+
     for old in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with suppress(OSError):
             if old.stat().st_uid == os.getuid() and (lock := _locked(old)) is not None:
                 shutil.rmtree(old, ignore_errors=True)
                 os.close(lock)
+
+
+def _may_be_left_over() -> bool:
+    """Whether to look more closely: what that loads takes longer than counting a small file."""
+    if "tempfile" in sys.modules:
+        return True
+    places = (
+        *(os.environ.get(name, "") for name in _NAMED),
+        *_COMMON,
+    )  # `tempfile` takes the first that can be written
+    place = next((each for each in places if each and os.access(each, os.W_OK | os.X_OK)), ".")
+    try:
+        return any(name.startswith(_FOLDER) for name in os.listdir(place))
+    except OSError:
+        return True
 
 
 def _locked(folder: Path) -> int | None:

@@ -26,7 +26,6 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet._data_class import dataclass, field
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 from discreet.engines.conditions import LONGEST, Plan, literal, longer, plan_of, true_rows
 from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean

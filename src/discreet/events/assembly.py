@@ -17,12 +17,12 @@ counted (`events.ahead`, `Rows.feed`); tables are handed to a summary as they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, DataWordError, ParameterError
 from discreet.events.ahead import read_ahead

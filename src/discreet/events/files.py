@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events import inputs
@@ -556,7 +556,7 @@ class FileRows(Rows):
             raise DataError(f"{source.name} is empty: it has no header line")
 
 
-@dataclass(slots=True)
+@dataclass
 class _Block:
     """Whole records, and what they hold once they are read, or what is wrong with them.
 

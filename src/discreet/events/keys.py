@@ -19,10 +19,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
 from discreet.events.arrow_calls import cast, encoded, filled, of_numbers, rows_at

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet._data_class import asdict, dataclass
 from discreet.errors import CorruptStateError, DataError, ParameterError
 from discreet.events.inputs import BLOCK_BYTES, STDIN, UTF_8, UTF_16, encoding_named, format_named
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, readable, without_null_elements
@@ -484,7 +484,7 @@ class Piped:
             os.close(self._handle)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _File:
     """One of the files of an input: where it begins in it, and what tells it from others."""
 

@@ -14,13 +14,13 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet._data_class import dataclass, field
 from discreet.errors import DataError, ParameterError
 from discreet.events.files import FileRows, Files
 from discreet.events.inputs import open_input

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -61,6 +60,8 @@ class UserSets:
                 self._sets[user] = tuple(sorted((*kept, pair), key=_rank)[: self._max_items])
 
     def _hashes(self, values: list[Any], role: bytes) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        from hashlib import blake2b  # loads OpenSSL, too
+
         digests = [
             blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=8, key=self._key, person=role).digest()
             for value in values

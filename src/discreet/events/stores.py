@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPException
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from discreet._data_class import dataclass
 from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
 from discreet.events.inputs import DATABASE, scheme_of, shown
 

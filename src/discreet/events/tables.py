@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
 from numbers import Real
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet._data_class import replace
 from discreet.errors import DataError, ParameterError
 from discreet.events.assembly import Events, Rows, Wanted
 from discreet.events.items import (

@@ -17,11 +17,11 @@ import json
 import re
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, DataWordError, ParameterError
 from discreet.events import inputs
@@ -57,7 +57,7 @@ _TROUBLES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class TextRows:
     """What the records of a block hold: the kind of each, where it ends, and of the rows the wanted columns.
 
@@ -99,7 +99,7 @@ class TextRows:
         return dict(sorted(found.items(), key=lambda each: int(np.argmax(self.kinds == each[0]))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialect:
     """How cells are written in CSV and TSV.
 
@@ -144,7 +144,7 @@ def dialect_of(header: bool = True, delimiter: str | None = None, quote: str | N
     return Dialect(delimiter, '"' if quote is None else quote or "none", header)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
     """In which lines of an input the records of a block are: `before` it there are this many."""
 
@@ -524,7 +524,7 @@ _TOO_LONG = f"a line of more than {inputs.LONGEST_RECORD >> 20} MiB"
 _OPEN = "a quoted cell that does not end"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cut:
     """Whole records one after the other, and where they are in the input.
 

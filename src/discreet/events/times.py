@@ -6,11 +6,11 @@ import datetime
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError
 from discreet.events.arrow_calls import filled, of_numbers

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from hashlib import blake2b
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import pa
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import (
@@ -37,7 +36,6 @@ _KINDS = {"int64": int, "uint64": int, "string": str, "binary": bytes}
 _UNBOUNDED = {"integers": "int64", "strings": "string", "bytes": "binary"}
 _MOST = 2**63
 _FEW = 1024  # items that are looked up one by one: pyarrow.compute takes 20 ms to load
-_POINT = int.from_bytes(blake2b(b"discreet multiparty fingerprint", digest_size=8).digest(), "little") >> 3
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -166,7 +164,7 @@ class Universe:
             if (places < 0).any():
                 raise DataError("an item is outside the universe")
             return places.astype(np.uint64)
-        words = _native.item_words(prepare_column(items), self.kind, rules(nulls)[0], DEFAULT_MAX_KEY_BYTES, _POINT)
+        words = _native.item_words(prepare_column(items), self.kind, rules(nulls)[0], DEFAULT_MAX_KEY_BYTES, _point())
         if self.first is not None and self.size is not None:
             words = words - np.uint64(self.first % 2**64)
             if (words >= np.uint64(self.size)).any():
@@ -272,6 +270,14 @@ class Universe:
         if self.first is None:
             return f"Universe({self.size} items)"
         return f"Universe({range(self.first, self.first + self.size)!r})"
+
+
+@cache
+def _point() -> int:
+    """Where fingerprints are taken."""
+    from hashlib import blake2b  # loads OpenSSL, too
+
+    return int.from_bytes(blake2b(b"discreet multiparty fingerprint", digest_size=8).digest(), "little") >> 3
 
 
 def _integers(low: int, high: int) -> str:

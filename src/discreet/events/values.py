@@ -279,7 +279,7 @@ def with_kinds(column: pa.Array) -> pa.Array:
 
 # ---- columns as JSON has them ----------------------------------------------------------------------------------------
 
-_OF_TYPES = re.compile(
+_OF_TYPES = (
     r"(?P<name>[a-z0-9_]+)(\[(?P<unit>[a-z]+)(, tz=(?P<zone>[^\]]+))?\]|\((?P<precision>\d+), (?P<scale>-?\d+)\))?"
 )
 _SIMPLE = ("int64", "uint64", "large_string", "large_binary", "bool", "date32[day]", "halffloat", "float", "double")
@@ -344,7 +344,7 @@ def _type_named(name: str) -> pa.DataType | None:
     """The type that has this name, as Arrow writes it; None for those that are not published."""
     if name in _SIMPLE:
         return pa.type_for_alias(name)
-    found = _OF_TYPES.fullmatch(name)
+    found = re.fullmatch(_OF_TYPES, name)
     if found is None:
         return None
     make: dict[str, Callable[..., pa.DataType]] = {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}

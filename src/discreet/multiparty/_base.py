@@ -11,7 +11,6 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass, fields, replace
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError
 from discreet.events.items import item_of
 from discreet.events.universe import Universe, Words

@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.errors import CorruptStateError, DataError, IncompatibleSummaryError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty.estimates import ConsistentEstimates, Estimates, Liars

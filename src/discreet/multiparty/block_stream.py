@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass, field, replace
 from discreet.errors import IncompatibleSummaryError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import Protocol

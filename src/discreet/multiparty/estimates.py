@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field, replace
 from discreet.errors import ParameterError
 from discreet.privacy import Estimate, Guarantee
 from discreet.privacy.checks import probability

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import listed, refuse_no_column, rules
 from discreet.events.universe import Universe, Words

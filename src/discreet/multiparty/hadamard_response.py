@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import MessageError
 from discreet.events.universe import Words
 from discreet.multiparty._base import known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import Round, known, known_protocol

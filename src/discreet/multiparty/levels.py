@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import DataError, ParameterError
 from discreet.events.items import item_of, prepare_column, values_of
 from discreet.events.universe import Universe, Words

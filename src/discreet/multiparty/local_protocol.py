@@ -15,7 +15,6 @@ from __future__ import annotations
 import secrets
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -23,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.errors import DataError, MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import Party, Round

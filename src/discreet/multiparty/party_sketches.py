@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import MessageError, ParameterError
 from discreet.events.universe import Words
 from discreet.multiparty._base import USUAL_MAX_ITEMS, Round, known

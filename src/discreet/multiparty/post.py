@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import dataclass
 from discreet._version import __version__
 from discreet.errors import DataError, DiscreetError, MessageError, ParameterError, WordError
 from discreet.events.universe import item_written, lines_of

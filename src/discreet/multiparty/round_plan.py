@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import ParameterError, WordError
 from discreet.events.universe import Universe
 from discreet.multiparty._base import Protocol

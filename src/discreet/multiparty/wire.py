@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import MessageError
 from discreet.noise.source import Integers
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import discreet._native as _native
+from discreet._data_class import dataclass, field
 from discreet.noise.enclosure import Bits, Cumulative, Enclosure, exp_minus, invert, is_below, pi, rational, table
 
 _WORD = 63  # bits of a random word that choose the block; the last one is the sign

@@ -13,7 +13,6 @@ import math
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import CorruptStateError, OldStateError, ParameterError
 from discreet.events.items import prepare_column, rules
 from discreet.noise import RandomSource, fresh_source
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class PanEstimate(Estimate):
     """An estimate cut to the values that are possible; `unbiased` is the one before, for averages over many."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet._data_class import dataclass
 from discreet.errors import OldStateError, ParameterError
 from discreet.releases.payment import Bill, begin, check_payer
 

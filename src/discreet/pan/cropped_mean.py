@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import replace
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate

@@ -14,9 +14,10 @@ A new estimator says in `element_laws` what its cells do, and its privacy can be
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from discreet._data_class import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate, numbers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.noise import RandomSource
 from discreet.pan._base import numbers
@@ -31,7 +31,7 @@ MAX_K = 4096
 _SHIFTS = ("auto", "response", "squares", "paper")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModularEstimate:
     """Fractions by residue: `values` sum to 1 and none is negative; all of `lower` and `upper` hold at once."""
 

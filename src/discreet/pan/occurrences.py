@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.errors import CorruptStateError
 from discreet.noise import RandomSource
 from discreet.pan._base import PanEstimate
@@ -50,7 +50,7 @@ class SumLimits(NamedTuple):
 _NOTHING = SumLimits(0.0, 0.0, math.inf)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OccurrencesEstimate:
     """Numbers of elements by how often they occurred; one release answers all of these, and each has an interval.
 

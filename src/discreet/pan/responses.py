@@ -7,10 +7,10 @@ probabilities of one value is at most e^epsilon as the number it is, checked wit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.noise.enclosure import exp_minus
 from discreet.noise.response import keep_probability
@@ -19,7 +19,7 @@ ONE = 1 << 64
 _BITS = 192
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Response:
     """Randomised response: an entry is 1 with probability unseen/2^64 before its element came, seen/2^64 after.
 

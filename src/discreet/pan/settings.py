@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource
 from discreet.pan.intervals import choose_share, smallest_sample

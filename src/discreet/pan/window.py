@@ -14,10 +14,10 @@ announced intrusion".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from discreet._data_class import dataclass
 from discreet.pan.element_law import ElementLaw
 from discreet.pan.intervals import signs_bound
 

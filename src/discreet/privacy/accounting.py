@@ -33,12 +33,12 @@ import math
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import ParameterError
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration.zcdp import pure_rho, zcdp_epsilon
@@ -56,7 +56,7 @@ _LARGEST_PLD_EPSILON = 100.0
 _MOST_EPSILONS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Charge:
     """What one release spends: (epsilon, delta), or rho (zCDP) with epsilon None, perhaps with a delta beside it.
 
@@ -87,7 +87,7 @@ class Charge:
         return cls(epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tally(PlainForm):
     """Charges added up: exact sums, and the epsilons as a set with numbers, rounded up where there are too many.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import Any
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.checks import positive_number
 
@@ -23,7 +23,7 @@ class WeakBudgetWarning(UserWarning):
     """A budget was given that promises next to nothing."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, init=False)
 class Budget:
     """A privacy budget.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from discreet._data_class import dataclass, field
 from discreet.errors import CorruptStateError
 from discreet.privacy.guarantee import Asked, Guarantee
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """A value between a lower and an upper bound.
 

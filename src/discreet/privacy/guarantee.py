@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import asdict, dataclass, field, replace
 from discreet._version import __version__
 from discreet.errors import ParameterError
 from discreet.privacy.checks import whole_number
@@ -24,7 +24,7 @@ UNIT_NAMES = ("row", "person", *(f"person-{span}" for span in _SPANS))
 """Units as front ends name them; person-7d and the like are understood, too."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Unit:
     """A neighbouring relation on streams."""
 
@@ -69,7 +69,7 @@ def _check_spans(unit: Event | User) -> None:
         raise ParameterError("zone needs per, the length of a span: dc.User(per='1d', zone=...)")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Event(Unit):
     """Neighbouring streams differ by adding or removing one event.
 
@@ -90,7 +90,7 @@ class Event(Unit):
         return f"one event added to or removed from the stream{f', of {self.spans.describe()}' if self.spans else ''}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class User(Unit):
     """Neighbouring streams differ by adding or removing all events of one user; with `per`, those within one span.
 
@@ -138,7 +138,7 @@ class User(Unit):
         return f"one user with at most {self.max_items} items added to or removed from the stream"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Element(Unit):
     """Neighbouring streams differ in any number of occurrences of one element of the universe."""
 
@@ -146,7 +146,7 @@ class Element(Unit):
         return "all occurrences of one element of the universe added, removed or moved"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replace(Unit):
     """Neighbouring inputs have the same length and differ in the value of one item."""
 
@@ -184,7 +184,7 @@ def _calendar(per: str, zone: str | None) -> Calendar:
     return Calendar(per, zone)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Guarantee:
     """The promise of one release: for whom, how much, by which mechanism, and what it rests on.
 

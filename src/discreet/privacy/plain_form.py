@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from fractions import Fraction
 from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+from discreet._data_class import fields
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -20,7 +21,6 @@ class PlainForm:
     they are written where they are not the default, and need not be there.
     """
 
-    __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
     added: ClassVar[frozenset[str]] = frozenset()
 

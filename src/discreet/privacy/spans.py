@@ -12,10 +12,10 @@ sort as text as they do in time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 
 UNITS: dict[str, int | str] = {"s": 1, "m": 60, "h": 3600, "d": "day", "w": "week", "mo": "month"}
@@ -25,7 +25,7 @@ _EPOCH = date(1970, 1, 1)
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, order=True)
 class Period:
     """Consecutive spans: from the beginning of the first to the beginning of the one after the last."""
 
@@ -64,7 +64,7 @@ def check_zone(zone: object) -> None:
         raise ParameterError(f"no time zone named {zone!r}; write it like Europe/Berlin") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calendar:
     """Equal spans of the calendar: 1d, 1w (from Monday), 1mo or several of them in a zone, or 1h and shorter in UTC.
 

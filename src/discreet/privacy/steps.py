@@ -15,9 +15,9 @@ chain, it hands out those that are stored. New ones are drawn only at the end of
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from discreet._data_class import asdict, dataclass
 from discreet.errors import LedgerError, OldStateError, ParameterError
 from discreet.privacy.checks import whole_number
 from discreet.privacy.ledger import Account, Step

@@ -19,9 +19,9 @@ is that of randomised response, less than epsilon tanh(epsilon/2) <= epsilon^2/2
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.accounting import Charge, Tally, is_within
 from discreet.privacy.budget import Budget
@@ -33,7 +33,7 @@ DELTA_SHARE = 0.25
 """Of the grant's delta, for the deltas of releases; the rest is for the conversion, which loses 2.4 % of rho by it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ZcdpFilter(PlainForm):
     """The totals of an account, as they were computed when it was granted.
 

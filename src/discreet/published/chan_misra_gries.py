@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from discreet._data_class import dataclass
 from discreet.central._base import per_event, positive
 from discreet.central._noisy_entries import NoisyEntries
 from discreet.privacy.calibration.tails import chan_threshold

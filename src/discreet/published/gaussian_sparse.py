@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Approximate, Drawn, lost_by_misra_gries, positive
 from discreet.errors import IncompatibleSummaryError
 from discreet.noise import RandomSource

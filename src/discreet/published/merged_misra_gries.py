@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.errors import MessageError
 from discreet.events.universe import Words
 from discreet.multiparty._base import USUAL_MAX_ITEMS, Round, known

@@ -14,13 +14,13 @@ full.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import CorruptStateError, MessageError
 from discreet.events.universe import Words
 from discreet.multiparty._base import known

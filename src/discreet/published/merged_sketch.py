@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from discreet._data_class import dataclass
 from discreet.events.universe import Words
 from discreet.multiparty._base import USUAL_MAX_ITEMS, known
 from discreet.multiparty.estimates import Numbers, most_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Drawn, RestsOnLength
 from discreet.central.sketch_heavy_hitters import DeltaParts, cells_sigma, unreached
 from discreet.errors import ParameterError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Approximate, Drawn, lost_by_misra_gries
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource

@@ -10,7 +10,6 @@ largest in the state S4 of [SS] Lemma 4 (docs/privacy/central.md, "PrivateSpaceS
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -18,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.central._base import Drawn, RestsOnLength, per_event
 from discreet.errors import ParameterError
 from discreet.noise import RandomSource

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
+from discreet._data_class import dataclass
 from discreet.central._base import per_event, positive
 from discreet.privacy.calibration.tails import any_of_log_delta, smallest_shift
 from discreet.privacy.checks import positive_number, probability, whole_number

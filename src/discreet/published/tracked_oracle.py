@@ -7,12 +7,12 @@ import math
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import DataError, DiscreetError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item
 from discreet.events.values import item_order, items_array

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import dataclass, field, replace
 from discreet.errors import ParameterError, WordError
 from discreet.questions.question import Question, spoken, way_hiding
 

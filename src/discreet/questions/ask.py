@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from discreet._data_class import fields
 from discreet.errors import ParameterError
 from discreet.questions.words import words_of
 
@@ -102,7 +102,7 @@ def function_of(kind: type[Question], first: Sequence[str] = ()) -> Callable[[F]
 
     def decorate(function: F) -> F:
         words = {each.name: each for each in words_of(kind)}
-        types = {each.name: each.type for each in dataclasses.fields(kind)}
+        types = {each.name: each.type for each in fields(kind)}
         placed = [
             inspect.Parameter(
                 name, _PLACED, default=words[name].default if name in words and name != "k" else inspect.Parameter.empty

@@ -6,13 +6,12 @@ so that it may be said. If it refuses, that is the answer to this charge id, for
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import TooManyBadRowsError, WordError
 from discreet.noise import system_source
 from discreet.privacy.budget import Budget
@@ -102,7 +101,7 @@ class BadRows:
             told = f"a private test of bad rows came first, for {100 * SHARE:g}% of the budget"
             return changed(answer, guarantee=answer.guarantee.assuming(told, spent=budget))
 
-        return dataclasses.replace(way, draw=drawn)
+        return replace(way, draw=drawn)
 
 
 def _named(payer: Payer) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet import central
+from discreet._data_class import MISSING, fields, is_dataclass, replace
 from discreet.central import Mechanism
 from discreet.central._base import (
     Prepared,
@@ -137,7 +137,7 @@ def prepare(
 
 def _for_budget(made: Mechanism, budget: Budget) -> Mechanism:
     """A mechanism that was made before; with `total_share` it gets what is left."""
-    return made if made.budget == budget else dataclasses.replace(made, budget=budget)  # type: ignore[type-var]
+    return made if made.budget == budget else replace(made, budget=budget)  # type: ignore[type-var]
 
 
 def _check_made(made: Mechanism, budget: Budget, unit: Unit) -> None:
@@ -156,9 +156,9 @@ def mechanism_told(mechanism: str | Mechanism | type[Mechanism]) -> object:
     """A mechanism as it was given, JSON-ready: the same for equal ones, in any process."""
     if isinstance(mechanism, type):
         return mechanism.__name__
-    if not isinstance(mechanism, Mechanism) or not dataclasses.is_dataclass(mechanism):
+    if not isinstance(mechanism, Mechanism) or not is_dataclass(mechanism):
         return mechanism
-    values = {each.name: getattr(mechanism, each.name) for each in dataclasses.fields(mechanism) if each.init}
+    values = {each.name: getattr(mechanism, each.name) for each in fields(mechanism) if each.init}
     told = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
     return {"class": type(mechanism).__name__, **told}
 
@@ -238,19 +238,19 @@ def make(
     **options: Any,
 ) -> Mechanism:
     """A mechanism of a class, with those of the options that it takes; None is its default."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    options = {name: value for name, value in options.items() if name in fields and value is not None}
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    options = {name: value for name, value in options.items() if name in known and value is not None}
     options |= {"budget": budget, "unit": unit}
-    if "capacity" in fields and capacity is not None:
+    if "capacity" in known and capacity is not None:
         options["capacity"] = capacity
     if stream_length is not None:
-        if "stream_length" not in fields:
+        if "stream_length" not in known:
             raise ParameterError(f"{kind.name} does not use the length of the stream; leave stream_length out")
         options["stream_length"] = stream_length
     elif issubclass(kind.accepts[0], SpaceSaving):
         options["stream_length"] = "noisy"  # the length is private unless someone says otherwise
-    for name, field in fields.items():
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    for name, field in known.items():
+        required = field.default is MISSING and field.default_factory is MISSING
         if required and field.init and name not in options:
             raise ParameterError(
                 f"{kind.name} needs {name}: make a {kind.__name__} with it and pass that as the mechanism"
@@ -310,7 +310,7 @@ def prepare_rows(
     if capacity is None:
         capacity, _ = choose_capacity(k, budget, unit, length, kind, memory, workers or 1)
     shape = sketch_shape(kind, budget, capacity, length) if issubclass(kind.accepts[0], LinearSketch) else {}
-    if "stream_length" not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+    if "stream_length" not in {each.name for each in fields(kind)}:  # type: ignore[arg-type]
         length = None
     because = _BECAUSE[kind.__name__] if mechanism == "auto" else _ASKED
     chosen = make(kind, rest, unit, capacity, length, shards=workers, **shape)

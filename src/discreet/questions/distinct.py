@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass, replace
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.guarantee import Event, User
@@ -99,13 +98,13 @@ class Distinct(Question):
             there, counted = np.arange(len(every.groups)), every.numbers
             if find is not None:
                 assert self.max_items is not None
-                there = find(dataclasses.replace(every, numbers=every.numbers[pairs.items]), source, pairs.people)
+                there = find(replace(every, numbers=every.numbers[pairs.items]), source, pairs.people)
                 kept = np.isin(every.numbers, there)
                 counted = every.numbers[np.unique(pairs.first_of(kept, self.max_items)[1])]
             sums = np.bincount(counted, minlength=len(every.groups)).astype(np.int64)[there, None]
             drawn = (mechanism(max(len(there), 2)) if find is not None else made)(GroupSums(sums), source)
             if find is not None:
-                drawn = dataclasses.replace(drawn, guarantee=find.promised(drawn.guarantee, budget, data))
+                drawn = replace(drawn, guarantee=find.promised(drawn.guarantee, budget, data))
             return published(drawn, rows, None, data, "values", self.confidence, every.groups.take(there[drawn.kept]))
 
         return Way(f"{made.name}, {self.max_items or 1} of each", unit, count, draw)

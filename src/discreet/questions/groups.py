@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._data_class import dataclass, replace
 from discreet.privacy.estimate import Estimate
 from discreet.questions.question import Question, Way
 from discreet.releases.explain import missing
@@ -86,7 +86,7 @@ def _all_listed(found: GroupSums, rows: Rows) -> GroupSums:
     sums = np.zeros((rows.keys.many_groups, found.sums.shape[1]), np.int64)
     if found.keys is not None and len(found.keys):
         sums[rows.keys.listed_at(found.keys)] = found.sums
-    return dataclasses.replace(found, sums=sums, keys=None)
+    return replace(found, sums=sums, keys=None)
 
 
 def _notes(drawn: Bounded) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def counted_keys(rows: Rows, people: bool) -> tuple[pa.Array, Integers | None, A
     return raw.items, raw.counts, None
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Grouped:
     """Groups by number, as far as they occur, or all of a public list. NOT private.
 

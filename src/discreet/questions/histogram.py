@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass
 from discreet._later import np
 from discreet.errors import DataError, WordError
 from discreet.privacy.guarantee import Event, User
@@ -92,8 +92,7 @@ class Histogram(Question):
 
     def _in_groups(self, data: Data, budget: Budget) -> Way:
         """The histogram over all pairs of a group and a listed item: a row is in one, of a person `max_items` count."""
-        from dataclasses import replace
-
+        from discreet._data_class import replace
         from discreet.central.universe_histogram import UniverseHistogram
         from discreet.questions.groups import Grouped, GroupFinder, counted_keys
 

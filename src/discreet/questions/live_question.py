@@ -7,9 +7,9 @@ refused, and in which words, is said here for both; which mechanism answers it i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError, WordError
 from discreet.questions.question import Worded, look_up
 from discreet.questions.words import SAID, Refusal, ValueKind, choice, excludes, flag, needs, plain, whole, word

@@ -6,13 +6,12 @@ and `preview` says in sentences what asking one question would cost and how exac
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import asdict, dataclass, fields
 from discreet.central import Mechanism, Offset, Stability
 from discreet.central._base import choose_capacity, frequency_published, prepare_people, summary_errors
 from discreet.errors import ParameterError
@@ -146,7 +145,7 @@ class Plan(_Shown):
         types = {"int": pa.int64(), "int | None": pa.int64(), "str": pa.string()}  # and thresholds may be any number
         columns = {
             each.name: pa.array([getattr(row, each.name) for row in self.rows], types.get(str(each.type), pa.float64()))
-            for each in dataclasses.fields(PlanRow)
+            for each in fields(PlanRow)
         }
         return pa.table(columns)
 

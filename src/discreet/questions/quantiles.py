@@ -6,10 +6,10 @@ import datetime
 import operator
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.guarantee import Event, Unit, User
@@ -175,8 +175,7 @@ class Quantiles(Question):
 
     def _in_groups(self, data: Data, budget: Budget, grid: Grid | StepGrid) -> Way:
         """A row is in one group, and a person's rows in all groups share their votes: each group has all the budget."""
-        from dataclasses import replace
-
+        from discreet._data_class import replace
         from discreet.questions.groups import Grouped, GroupFinder
 
         data.refuse_strict(self)

@@ -7,12 +7,11 @@ asked, the refusals, the options of the command, the arguments in Python.
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass, is_dataclass, replace
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.guarantee import UNIT_NAMES, Event, Unit, User, unit_named
 from discreet.questions.words import (
@@ -115,7 +114,7 @@ def _complete_spans(question: Any) -> None:
     unit = question.unit
     if isinstance(unit, User) and unit.spans is not None:
         if question.zone is not None and unit.zone is None and unit.spans.of_days:
-            unit = dataclasses.replace(unit, zone=question.zone)
+            unit = replace(unit, zone=question.zone)
             object.__setattr__(question, "unit", unit)
         if question.period is not None and unit.spans is not None:
             named = unit.spans.told(unit.spans.period(question.period)).split(" to ")
@@ -325,7 +324,7 @@ def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomS
         answer = draw(found, source)
         promised = answer.guarantee
         told = tuple("every person is one list" if each == A_PERSON else each for each in promised.assumptions)
-        return changed(answer, guarantee=dataclasses.replace(promised, assumptions=told))
+        return changed(answer, guarantee=replace(promised, assumptions=told))
 
     return drawn
 
@@ -345,7 +344,7 @@ def way_hiding(question: Question, way: Way) -> Way:
 
     def within(hidden: Unit) -> Unit:
         assert isinstance(hidden, User)
-        return dataclasses.replace(hidden, per=unit.per, zone=unit.zone)
+        return replace(hidden, per=unit.per, zone=unit.zone)
 
     def drawn(found: Any, source: RandomSource) -> Any:
         from discreet.releases.payment import changed
@@ -356,7 +355,7 @@ def way_hiding(question: Question, way: Way) -> Way:
 
     described = f"{way.description}, per {calendar.text}"
     hides = None if way.hides is None else within(way.hides)
-    return dataclasses.replace(way, description=described, unit=within(way.unit), draw=drawn, hides=hides)
+    return replace(way, description=described, unit=within(way.unit), draw=drawn, hides=hides)
 
 
 def spoken(value: Any) -> Any:
@@ -365,7 +364,7 @@ def spoken(value: Any) -> Any:
         return next((name for name in UNIT_NAMES if unit_named(name) == value), None) or value.to_dict()
     if hasattr(value, "to_dict") and not isinstance(value, type):
         return value.to_dict()
-    if isinstance(value, type) or dataclasses.is_dataclass(value):
+    if isinstance(value, type) or is_dataclass(value):
         from discreet.questions.choose import mechanism_told
 
         return mechanism_told(value)  # type: ignore[arg-type]

@@ -16,15 +16,14 @@ each of them gets more. The argument: docs/privacy/reports.md.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass, field, fields, replace
 from discreet.errors import DataError, ParameterError, WordError, nearest
 from discreet.privacy.accounting import Charge, Tally
 from discreet.privacy.budget import Budget, as_budget
@@ -54,8 +53,8 @@ _OF_DAYS = (*_OF_SPANS, "period")  # passed on where what a person did within a 
 
 def _as_of_questions(name: str) -> Any:
     """A word that means the same for all questions of a report."""
-    each = Question.__dataclass_fields__[name]
-    return dataclasses.field(default=each.default, metadata=each.metadata)
+    each = next(each for each in fields(Question) if each.name == name)
+    return field(default=each.default, metadata=each.metadata)
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
@@ -173,7 +172,7 @@ class Report(Worded):
         if "confidence" in has:
             said["confidence"] = self.each_confidence
         with _about(title):
-            return dataclasses.replace(question, **said)
+            return replace(question, **said)
 
     # ---- how it is answered ------------------------------------------------------------------------------------------
 
@@ -196,7 +195,7 @@ class Report(Worded):
 
     def ways(self, data: Data, budget: Budget) -> dict[str, tuple[Way, Budget]]:
         """How each question is answered, and with which budget. Nothing is read."""
-        quiet = dataclasses.replace(data, watch=lambda rows: lambda: None)
+        quiet = replace(data, watch=lambda rows: lambda: None)
         _ = quiet.events  # what cannot be opened is no fault of a question
         parts = [part_of(budget, share) for share in self.shares]
         tried = self._made(quiet, parts)
@@ -288,7 +287,7 @@ class Report(Worded):
                 told = told_of(self.questions[title], data, way)
                 parts.append(ReportPart(title, self.told(title), part, way.draw(counted, source), told))
             assumed = dict.fromkeys(each for part in parts for each in part.answer.guarantee.assumptions)
-            promised = dataclasses.replace(self.guarantee, unit=hides, assumptions=tuple(assumed), seeded=source.seeded)
+            promised = replace(self.guarantee, unit=hides, assumptions=tuple(assumed), seeded=source.seeded)
             return ReportRelease(self.title, tuple(parts), promised, self.confidence, self.each_confidence)
 
         def close(found: list[Any]) -> None:

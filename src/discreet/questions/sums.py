@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass
 from discreet.errors import WordError
 from discreet.questions.ask import asked_of, function_of
 from discreet.questions.question import Question, Way

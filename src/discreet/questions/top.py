@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet._data_class import dataclass, replace
 from discreet._later import np
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.guarantee import Unit, User

@@ -8,13 +8,12 @@ in TOML, spelled the same in all of them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from discreet._data_class import dataclass, field, fields
 from discreet.errors import ParameterError, WordError
 from discreet.privacy.checks import probability, whole_number
 
@@ -84,12 +83,12 @@ class Word:
 
 def word(default: Any, help: str, kind: ValueKind, **more: Any) -> Any:
     """A field of a question: see `Word`."""
-    return dataclasses.field(default=default, metadata={"help": help, "kind": kind, **more})
+    return field(default=default, metadata={"help": help, "kind": kind, **more})
 
 
 def _words_of(question: type) -> tuple[Word, ...]:
     """The words of a class of questions, in their order."""
-    return tuple(Word(each.name, each.default, **each.metadata) for each in dataclasses.fields(question))
+    return tuple(Word(each.name, each.default, **each.metadata) for each in fields(question))
 
 
 words_of: Callable[[type], tuple[Word, ...]] = cache(_words_of)

@@ -6,11 +6,11 @@ Everything here is public: it is computed from parameters and from what was publ
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.collisions import Collisions
 from discreet.privacy.checks import probability
@@ -31,7 +31,7 @@ def chance_of_each(beta: float, draws: int) -> float:
     return -math.expm1(math.log1p(-beta) / draws)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Noise(PlainForm):
     """`draws` independent integer noises of one law: "laplace" (scale) or "gaussian" (sigma), times `step`.
 
@@ -100,7 +100,7 @@ class Noise(PlainForm):
         return source.discrete_laplace(self.scale) if self.law == "laplace" else source.discrete_gaussian(self.scale)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scaling(PlainForm):
     """What scaling people down to a length C may have left out of counts, as far as private sums tell.
 
@@ -170,7 +170,7 @@ class Stretch(NamedTuple):
         return max(0.0, self.offset + self.cut - 1.0 + around)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stretches(PlainForm):
     """For heavy hitters over time: which stretches of ticks released an item, and what it may have in the others.
 
@@ -208,7 +208,7 @@ def _sum_bound(scales: tuple[Fraction, ...], draws: int, beta: float) -> float:
     return gaussian_reach(sigma, chance_of_each(beta, draws) / kappa)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ErrorModel(PlainForm):
     """What separates a published count from the true frequency f.
 

@@ -6,8 +6,6 @@ import io
 import json
 import math
 import re
-import textwrap
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -190,12 +188,12 @@ _OWN_FORMATS: Mapping[str, Callable[[Any, float, int | None], str | bytes]] = {
 }
 """Of answers that have a confidence of their own."""
 
-_OF = re.compile(r"noisy (?:(?:count|number) (?:of|over) (rows|people)|(sum|mean|variance))\b")  # names of mechanisms
+_OF = r"noisy (?:(?:count|number) (?:of|over) (rows|people)|(sum|mean|variance))\b"  # names of mechanisms
 
 
 def _counted(estimate: Estimate) -> str:
     """What a number is of, or what it is."""
-    found = _OF.match(estimate.guarantee.mechanism) if estimate.guarantee is not None else None
+    found = re.match(_OF, estimate.guarantee.mechanism) if estimate.guarantee is not None else None
     return "values" if found is None else found[1] or found[2]
 
 
@@ -292,8 +290,11 @@ def _risen(risen: dict[str, Any], width: int | None) -> list[str]:
     return [f"{since}:", "", table if cells else "No item was listed at both ticks.\n"]
 
 
-paragraph = textwrap.TextWrapper(100).fill
-"""A text in lines of at most 100 characters."""
+def paragraph(text: str) -> str:
+    """A text in lines of at most 100 characters."""
+    from textwrap import fill
+
+    return fill(text, 100)
 
 
 def intervals(lower: Iterable[float | None], upper: Iterable[float | None]) -> list[str]:
@@ -332,6 +333,8 @@ def table_text(
 
 def _cell(character: str) -> int:
     """How many cells of a terminal it takes."""
+    import unicodedata
+
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

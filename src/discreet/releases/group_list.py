@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from discreet._data_class import dataclass, field
 from discreet._later import np, pa
 from discreet.errors import NotPublishedError
 from discreet.events.values import column_of_plain, parts_of, plain_column, taken

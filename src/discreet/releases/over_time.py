@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import NotPublishedError, ParameterError
 from discreet.events.values import plain_items
@@ -40,7 +40,7 @@ class Term(NamedTuple):
     tick: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OverTime(PlainForm):
     """Where in a stream a release is, and of what its noise is made. All of it is public.
 

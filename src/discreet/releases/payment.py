@@ -22,10 +22,10 @@ import copy
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from discreet._data_class import dataclass, field, replace
 from discreet.errors import LedgerError, ParameterError
 from discreet.noise import RandomSource
 from discreet.privacy import Budget, Estimate, Unit

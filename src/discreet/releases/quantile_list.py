@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from discreet._data_class import dataclass, field
 from discreet.errors import NotPublishedError
 from discreet.privacy.estimate import Estimate
 from discreet.privacy.guarantee import Asked, Guarantee

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from discreet._data_class import dataclass, field
 from discreet.errors import CorruptStateError, NotPublishedError
 from discreet.privacy.budget import Budget
 from discreet.privacy.guarantee import Asked, Guarantee

@@ -17,10 +17,10 @@ import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.service.problems import ProblemError, too_busy
 from discreet.service.store import Store

@@ -11,13 +11,13 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
 import msgspec
 import pyarrow as pa
 
+from discreet._data_class import replace
 from discreet.releases.formats import csv_writer
 from discreet.service.problems import ProblemError
 from discreet.service.runtime import Service

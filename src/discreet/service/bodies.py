@@ -15,7 +15,6 @@ import io
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet._data_class import dataclass
 from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.problems import MOST_ROWS, ProblemError
 from discreet.service.runs import fields_of, schema_of

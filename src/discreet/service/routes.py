@@ -8,7 +8,6 @@ import datetime
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.staticfiles import StaticFiles
 
+from discreet._data_class import replace
 from discreet._version import __version__
 from discreet.errors import MessageError
 from discreet.service import shapes

@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import dataclass
 from discreet.errors import DiscreetError, TakenOverError
 from discreet.privacy.ledger import Ledger
 from discreet.service.folder import make_folder

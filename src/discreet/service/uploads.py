@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from discreet._data_class import dataclass
 from discreet.errors import DiscreetError
 from discreet.service.access import Access, Caller, Holding
 from discreet.service.bodies import FORMATS, Reader, RowsRead

@@ -6,10 +6,10 @@ Batches go in, states come out, and names say what is not private.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from discreet import _native
+from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, Item, is_arrow, item_of, listed, prepare_column, read, rules
@@ -30,7 +30,12 @@ MAX_CAPACITY = 2**30
 _MAX_KEY_BYTES = 2**30
 
 
-@dataclass(slots=True, repr=False, eq=False)
+def fresh_seed() -> int:
+    """A secret seed of a hash. `secrets` gives the same, and takes longer to load than counting a small file."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+@dataclass(repr=False, eq=False)
 class RawCounts:
     """Items and counts as the summary holds them. NOT PRIVATE: for mechanisms, audits and tests.
 
@@ -99,7 +104,7 @@ class ValuesSeen:
 
     def __init__(self, role: str) -> None:
         self._role = role
-        self._native = _native.Interner(DEFAULT_MAX_KEY_BYTES, int.from_bytes(os.urandom(8), "little"), True)
+        self._native = _native.Interner(DEFAULT_MAX_KEY_BYTES, fresh_seed(), True)
 
     def __len__(self) -> int:
         return self._native.size
@@ -149,7 +154,7 @@ class Summary:
         return (
             *counters,
             most,
-            int.from_bytes(os.urandom(8), "little") if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
+            fresh_seed() if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
         )
 
     @classmethod

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 
 from discreet import summaries
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 
 COUNTERS = 2**16

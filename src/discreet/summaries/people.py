@@ -5,13 +5,12 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import IncompatibleSummaryError, ParameterError
 from discreet.events.samples import mixed
 
@@ -226,6 +225,8 @@ class ListedPeople(People):
 
     def _taking_part(self, most_items: int) -> npt.NDArray[np.bool_]:
         """Which pairs of a person and an item take part in discovery."""
+        from hashlib import blake2b  # loads OpenSSL, too
+
         d = np.bincount(self._owner) if len(self._owner) else np.zeros(0, np.int64)
         # Which of too many take part is decided by this person's items together: nobody else's may matter, and people
         # with other items choose anew.

@@ -6,11 +6,9 @@ under way, for `discreet watch` and for the streams of a service alike: the orde
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import continual
+from discreet._data_class import asdict, dataclass, field, replace
 from discreet.continual._base import MOST_REMEMBERED
 from discreet.events.live_input import LiveInput
 from discreet.privacy import Estimate, Guarantee, User
@@ -46,7 +45,7 @@ class Task:
     @property
     def settings(self) -> dict[str, Any]:
         """What must be the same when a state goes on."""
-        told = {"class": self.mechanism, **dataclasses.asdict(self)}
+        told = {"class": self.mechanism, **asdict(self)}
         over = told.pop("remember")
         return {**told, "increase": over} if over else told
 
@@ -58,13 +57,13 @@ class Task:
     def new(self, budget: Budget, payer: Account | None, charge_id: str | None = None) -> Any:
         """The mechanism before its first tick."""
         paid = {"ledger": payer, "charge_id": charge_id}
-        return getattr(continual, self.mechanism)(**dataclasses.asdict(self), budget=budget, **paid)
+        return getattr(continual, self.mechanism)(**asdict(self), budget=budget, **paid)
 
     def of_span(
         self, span: RunSpan, days: Days, budget: Budget, payer: Account | None, charge_id: str | None = None
     ) -> Any:
         """The mechanism of one span of the calendar: this many ticks, and a charge about this span alone."""
-        mechanism = dataclasses.replace(self, horizon=span.ticks).new(budget, payer, charge_id)
+        mechanism = replace(self, horizon=span.ticks).new(budget, payer, charge_id)
         mechanism.limit_to(days.spans, days.name(span.begins))
         return mechanism
 
@@ -244,7 +243,7 @@ class Run:
     """
 
     def __init__(self, task: Task, mechanism: Any, assumes: Callable[[Unit], str]) -> None:
-        self.task = dataclasses.replace(task, horizon=mechanism.horizon)
+        self.task = replace(task, horizon=mechanism.horizon)
         self.mechanism = mechanism
         self._assumes = assumes
         self._events = 0  # of the open tick

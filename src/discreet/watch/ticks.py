@@ -12,13 +12,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass, field
 from discreet.errors import ParameterError
 from discreet.events.live_input import LiveBatch, Spool
 from discreet.events.times import YEAR_1, seconds_of
@@ -108,7 +108,7 @@ class Rule:
         return f"the ends of ticks are public{first}: no row comes {waits}after one of a later time"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Add:
     """Events of the open tick."""
 
@@ -116,7 +116,7 @@ class Add:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class End:
     """The open tick has ended; where time tells, from when to when it was."""
 

@@ -13,11 +13,11 @@ import math
 import zoneinfo
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.spans import Calendar
 
@@ -30,7 +30,7 @@ def moment(seconds: float) -> str:
     return when.isoformat(timespec="milliseconds" if seconds % 1 else "seconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunSpan:
     """The ticks of one run."""
 

@@ -13,10 +13,10 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet._data_class import dataclass
 from discreet._version import __version__
 from discreet.errors import CorruptStateError, ParameterError
 from discreet.privacy.checks import numbered

@@ -178,7 +178,7 @@ def test_people_with_many_items_choose_anew(engine, monkeypatch):
 @pytest.mark.parametrize("texts", [True, False])
 def test_which_items_take_part_depends_on_the_person_alone(monkeypatch, texts):
     """Other people's rows, before and after, change the numbers of items, and must not change the choice."""
-    monkeypatch.setattr("secrets.randbits", lambda bits: 12345)
+    monkeypatch.setattr("discreet.engines.numbers.fresh_seed", lambda: 12345)
     name = str if texts else int
     own = pa.table({"who": [name(1)] * 400, "what": [name(i) for i in range(400)]})
     other = pa.table({"who": [name(2)] * 90, "what": [name(i) for i in range(399, 309, -1)]})
@@ -416,6 +416,17 @@ os._exit(9)  # no clean-up
         with people_of_table(made_up(10), "what", "who"):
             assert Path(mine).exists()  # another's folder in use stays
     assert not list(tmp_path.iterdir())
+
+
+def test_a_command_removes_what_a_crash_left(tmp_path):
+    """Also where nothing else needs `tempfile`, so that it is not loaded."""
+    (tmp_path / "discreet-people-left").mkdir()
+    (tmp_path / "discreet-other").mkdir()
+    (tmp_path / "log.csv").write_text("who,what\nann,tea\n")
+    words = ["top", tmp_path / "log.csv", "--column", "what", "--user", "who", "--epsilon", "1", "--delta", "1e-9"]
+    command = [sys.executable, "-c", "from discreet.cli import main; main()", *words]
+    subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, timeout=120)
+    assert {each.name for each in tmp_path.iterdir()} == {"discreet-other", "log.csv"}
 
 
 def with_values(rows=6000):

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.tails import smallest
 from discreet.privacy.plain_form import PlainForm
@@ -48,7 +48,7 @@ def majority_fails(depth: int, row: float) -> float:
 _RULES: dict[str, Callable[[int, float], float]] = {"smallest": all_rows_fail, "median": majority_fails}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Collisions(PlainForm):
     """How far the estimates of `items` items may lie from their frequencies in a stream of at most `length` events.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -69,6 +68,8 @@ def log_ndtr(x: Any) -> Array:
 
 def ndtri(probability: float) -> float:
     """The x with P[N <= x] = probability, which is greater than 0 and less than 1."""
+    from statistics import NormalDist  # takes longer to load than most calibrations
+
     return NormalDist().inv_cdf(probability)
 
 

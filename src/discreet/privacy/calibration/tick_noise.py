@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet._data_class import dataclass
 from discreet.errors import ParameterError
 from discreet.privacy.calibration.gaussian import gaussian_reach, ndtri, sum_of_several
 from discreet.privacy.checks import probability as checked_probability
@@ -39,7 +39,7 @@ _NODES = ("tree", "ticks")  # sums of independent noises in whole counts
 _KINDS = ("powers", "square-root", *_NODES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TickNoise(PlainForm):
     """What the noises of all ticks of one counter are made of. All of it is public.
 

@@ -11,16 +11,15 @@ An account stands for one set of people, whatever data they are in, and one priv
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from discreet._data_class import dataclass, replace
 from discreet.errors import (
     BudgetExceededError,
     ChargeConflictError,
@@ -46,7 +45,7 @@ _MOST_IDS = 100
 _AS_BEFORE = "Ask as before, or give the new request a charge id of its own, which is charged anew"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Payment:
     """What came of asking to pay for a release.
 
@@ -58,7 +57,7 @@ class Payment:
     charged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One published part of a continual release: a tick, a look at a state, a message.
 
@@ -170,7 +169,7 @@ class Ledger:
             balance.check_open()
             limit = _next_limit(account, balance, budget, accounting, delta_share, adaptive)
             before = balance.limit or limit
-            limit = dataclasses.replace(
+            limit = replace(
                 limit,
                 until=until or before.until,
                 renews=renews or before.renews,
@@ -182,7 +181,7 @@ class Ledger:
             _check_terms(account, balance, limit, unit_details, different_people)
             same = limit
             if approver is None and reason is None:  # nobody says anything about it
-                same = dataclasses.replace(limit, approver=before.approver, reason=before.reason)
+                same = replace(limit, approver=before.approver, reason=before.reason)
             if (same, unit_details) == (balance.limit, balance.unit):
                 return
             if not all(limit.pays(tally) for _, tally in balance.pieces):

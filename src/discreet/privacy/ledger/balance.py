@@ -12,12 +12,12 @@ the same charges are kept as one piece: a job that spends the same every night h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
+from discreet._data_class import dataclass, field, replace
 from discreet.errors import LedgerError
 from discreet.privacy.accounting import SLACK, Charge, Tally
 from discreet.privacy.budget import Budget
@@ -38,7 +38,7 @@ _NOTES = ("until", "renews", "approver", "reason", "moved", "origin")
 _NOTABLY = 1.001
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Amount:
     """An amount of privacy. Unlike a Budget it may be zero.
 
@@ -65,7 +65,7 @@ class Amount:
         return f"{float(six.create_decimal(Decimal(value) * (1 + slack))):g}" if math.isfinite(value) else f"{value:g}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limit:
     """A grant: how much, whether it is for budgets that may be chosen by looking at earlier releases, and how.
 
@@ -135,7 +135,7 @@ class Limit:
         return cls(Budget.from_dict(budget), values.get("adaptive", False), totals, **notes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """Where an account stands: its latest grant, what its charges cost together, a charge that still fits.
 
@@ -198,7 +198,7 @@ class Statement:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standing:
     """The charges about some spans, which are the same for each of them, against the grant."""
 
@@ -271,7 +271,7 @@ class Standing:
         return Amount(low, delta, None, "down")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Balance:
     """One account: its latest grant, its unit, and what was charged about which time.
 

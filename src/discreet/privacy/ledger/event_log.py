@@ -24,12 +24,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from discreet._data_class import dataclass, fields
 from discreet.errors import LedgerError
 from discreet.privacy.guarantee import unit_from_dict
 from discreet.privacy.ledger.balance import Balance
@@ -60,7 +60,7 @@ HISTORY = ("no.", "time", "account", "event", "budget", "mechanism", "period", "
 """The columns of a history for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LedgerEvent:
     """One row of the ledger. `details` depends on the kind; `digest` chains the row to all rows before it."""
 
@@ -75,7 +75,7 @@ class LedgerEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def cells(self) -> list[Any]:
         """The event as a row of `HISTORY`."""
@@ -97,7 +97,7 @@ class LedgerEvent:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChargeEvents:
     """The events of one charge: itself, the release it paid for, the latest step."""
 

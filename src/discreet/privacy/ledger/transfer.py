@@ -8,8 +8,7 @@ that states of streams go on with it.
 
 from __future__ import annotations
 
-import dataclasses
-
+from discreet._data_class import replace
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.ledger.accounts import Ledger
 from discreet.privacy.ledger.event_log import MOVED_VERSION, LedgerEvent, LogReader, LogWriter
@@ -50,10 +49,10 @@ def _move(account: str, here: LogWriter, there: LogWriter, place: str) -> None:
         for event in events if limit.moved is None else events[:-1]:
             payload = here.payload(event) if event.kind in ("release", "step") else None
             there.append(account, event.kind, event.charge_id, event.details, payload, event.version, event.at)
-        arrived = dataclasses.replace(limit, origin=origin, moved=None).to_dict()
+        arrived = replace(limit, origin=origin, moved=None).to_dict()
         there.append(account, "grant", None, {**told, **arrived}, version=MOVED_VERSION)
     if limit.moved is None:
-        left = dataclasses.replace(limit, moved=place).to_dict()
+        left = replace(limit, moved=place).to_dict()
         here.append(account, "grant", None, {**told, **left}, version=MOVED_VERSION)
 
 
