@@ -1,4 +1,4 @@
-"""Data classes as `dataclasses` makes them, in a tenth of its time.
+"""Data classes as `dataclasses` makes them, in a fraction of its time.
 
 Python's library writes the source of up to six methods for each class and compiles it, whenever a module is loaded:
 that was a fifth of a short command. The methods here go through the fields when they are called. They do the same, and

@@ -577,7 +577,7 @@ class Calibration:
 
     def of_sums(self) -> Calibration:
         """The same in all, with less noise on sizes and losses and more on the counts."""
-        return dataclasses.replace(self, sizes=SIZES_OF_SUMS, losses=LOSSES_OF_SUMS)
+        return replace(self, sizes=SIZES_OF_SUMS, losses=LOSSES_OF_SUMS)
 
     def sigma_of(self, part: int | Fraction) -> Fraction:
         """The noise of a step that has this part of mu^2: L/mu_i, rounded up."""
