@@ -627,11 +627,13 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 
 # What a release of rows may load of ours, room by room: no other mechanism, no ledger, no people, no plan, no picture.
 OWN_OF_TOP = {
-    "_data_class", "_later", "_names", "_native", "_version", "errors", "storage", "events", "noise", "summaries",
+    "_data_class", "_early", "_later", "_names", "_native", "_version",
+    "errors", "storage", "events", "noise", "summaries",
     *(f"questions.{name}" for name in ["answer", "ask", "choose", "question", "top", "words"]),
     *(f"central.{name}" for name in ["_base", "offset"]),
     *(f"cli.{name}" for name in ["app", "options", "output", "process", "publish"]),
-    *(f"privacy.{name}" for name in ["budget", "checks", "estimate", "guarantee", "charge_terms", "rounding"]),
+    *(f"privacy.{name}" for name in ["budget", "checks", "estimate", "guarantee", "charge_terms"]),
+    *(f"privacy.{name}" for name in ["plain_form", "rounding"]),
     *(f"privacy.calibration.{name}" for name in ["collisions", "offset_cut", "tails", "zcdp"]),
     *(f"releases.{name}" for name in ["asked", "error_model", "explain", "formats"]),
     *(f"releases.{name}" for name in ["labels", "payment", "release", "rows"]),
