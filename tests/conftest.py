@@ -32,7 +32,6 @@ from discreet.noise import source as sources
 from discreet.pan import _base as pan
 from discreet.summaries import counters as summaries
 from discreet.summaries import user_misra_gries as users
-from discreet.summaries.counters import fresh_seed
 
 PATIENCE = 180  # seconds, for what takes a few even on a busy machine
 
@@ -88,7 +87,7 @@ def repeat_from(name):
 
     native = _native if name is None else Instead(_native, RandomSource=own)
     sources._native = users._native = native
-    different.fresh_seed = numbers.fresh_seed = fresh_seed if name is None else lambda: chance.getrandbits(64)
+    different.os = numbers.os = os if name is None else Instead(os, urandom=chance.randbytes)
     summaries.os = os if name is None else Instead(os, urandom=hashes.randbytes)
     pan.PanEstimator._native_source = (
         _PAN_SOURCE if name is None else property(lambda made: _PAN_SOURCE.fget(made) or own())

@@ -60,7 +60,7 @@ def said(answer):
 def test_rows_of_nobody_change_nothing(question, in_memory, monkeypatch):
     if not in_memory:
         monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
-    monkeypatch.setattr("discreet.engines.numbers.fresh_seed", lambda: 7)  # of hashes, which samples follow
+    monkeypatch.setattr("discreet.engines.numbers._fresh_seed", lambda: 7)  # of hashes, which samples follow
     asked = QUESTIONS[question]
     alone, among = (said(asked(table(rows), seeded_source(5))) for rows in (GOOD, MIXED))
     assert alone == among

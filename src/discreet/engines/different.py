@@ -14,6 +14,7 @@ off by about a percent, which is far more than the noise: the interval of the re
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from types import TracebackType
@@ -25,7 +26,6 @@ from discreet.engines.private_folder import PrivateFolder, remove_left_over
 from discreet.errors import DiscreetError
 from discreet.events.assembly import Rows
 from discreet.summaries import ExactCounts
-from discreet.summaries.counters import fresh_seed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +42,7 @@ class Prints:
     """Fingerprints of 128 bits, under secret keys that are drawn here."""
 
     def __init__(self) -> None:
-        self._seeds = [[fresh_seed() for _ in range(2)] for _ in range(4)]  # of each kind of items
+        self._seeds = [[int.from_bytes(os.urandom(8), "little") for _ in range(2)] for _ in range(4)]  # of each kind
 
     def of(self, kind: int, items: pa.Array) -> Words:
         """Two words an item; items of different kinds are different items."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from discreet import _native
 from discreet.errors import DataError
 from discreet.events.items import DEFAULT_MAX_KEY_BYTES, is_amount, read
 from discreet.events.values import without_kinds
-from discreet.summaries.counters import fresh_seed, wrap_counters
+from discreet.summaries.counters import wrap_counters
 from discreet.summaries.people import Counts, ValueRange
 
 Columns = tuple["pa.Array | None", "pa.Array | None", "pa.Array | None"]
@@ -101,6 +102,10 @@ def with_numbers(amounts: pa.Array, *others: pa.Array | None) -> tuple[Any, ...]
     return (values[there], *(None if column is None else column.filter(there) for column in others))
 
 
+def _fresh_seed() -> int:
+    return int.from_bytes(os.urandom(8), "little")  # as `secrets` does, which takes longer to load
+
+
 class Numbers:
     """A column of values as whole numbers, and back.
 
@@ -112,7 +117,7 @@ class Numbers:
         self, role: str, *, tagged: bool = False, max_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None
     ) -> None:
         self._role = role
-        self._seed = fresh_seed() if seed is None else seed
+        self._seed = _fresh_seed() if seed is None else seed
         # A kind takes a byte.
         self._texts = _native.Interner(max(max_bytes, DEFAULT_MAX_KEY_BYTES + tagged), self._seed)
         self._whole = _native.IntegerInterner(self._seed)

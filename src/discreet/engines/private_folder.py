@@ -45,8 +45,12 @@ class PrivateFolder:
 
 def remove_left_over() -> None:
     """Remove the folders of this user that nobody holds any more."""
-    if not _may_be_left_over():
-        return
+    if "tempfile" not in sys.modules:  # with what that loads, it takes longer than counting a small file
+        places = (*(os.environ.get(name, "") for name in _NAMED), *_COMMON)  # it takes the first that can be written
+        place = next((each for each in places if each and os.access(each, os.W_OK | os.X_OK)), ".")
+        with suppress(OSError):
+            if not any(name.startswith(_FOLDER) for name in os.listdir(place)):
+                return
     import shutil
     import tempfile
     from pathlib import Path
@@ -56,21 +60,6 @@ def remove_left_over() -> None:
             if old.stat().st_uid == os.getuid() and (lock := _locked(old)) is not None:
                 shutil.rmtree(old, ignore_errors=True)
                 os.close(lock)
-
-
-def _may_be_left_over() -> bool:
-    """Whether to look more closely: what that loads takes longer than counting a small file."""
-    if "tempfile" in sys.modules:
-        return True
-    places = (
-        *(os.environ.get(name, "") for name in _NAMED),
-        *_COMMON,
-    )  # `tempfile` takes the first that can be written
-    place = next((each for each in places if each and os.access(each, os.W_OK | os.X_OK)), ".")
-    try:
-        return any(name.startswith(_FOLDER) for name in os.listdir(place))
-    except OSError:
-        return True
 
 
 def _locked(folder: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
@@ -48,10 +49,8 @@ def explained(
 
 def wrapped(text: str) -> str:
     """A paragraph, or a list with a line for each point, in lines of at most 100 characters."""
-    from textwrap import fill
-
     return "\n".join(
-        line if line.startswith("  ") else fill(line, 100, subsequent_indent="  " * line.startswith("- "))
+        line if line.startswith("  ") else textwrap.fill(line, 100, subsequent_indent="  " * line.startswith("- "))
         for line in text.splitlines()
     )
 

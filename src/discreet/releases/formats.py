@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -290,11 +291,8 @@ def _risen(risen: dict[str, Any], width: int | None) -> list[str]:
     return [f"{since}:", "", table if cells else "No item was listed at both ticks.\n"]
 
 
-def paragraph(text: str) -> str:
-    """A text in lines of at most 100 characters."""
-    from textwrap import fill
-
-    return fill(text, 100)
+paragraph = textwrap.TextWrapper(100).fill
+"""A text in lines of at most 100 characters."""
 
 
 def intervals(lower: Iterable[float | None], upper: Iterable[float | None]) -> list[str]:

@@ -30,11 +30,6 @@ MAX_CAPACITY = 2**30
 _MAX_KEY_BYTES = 2**30
 
 
-def fresh_seed() -> int:
-    """A secret seed of a hash. `secrets` gives the same, and takes longer to load than counting a small file."""
-    return int.from_bytes(os.urandom(8), "little")
-
-
 @dataclass(repr=False, eq=False)
 class RawCounts:
     """Items and counts as the summary holds them. NOT PRIVATE: for mechanisms, audits and tests.
@@ -104,7 +99,7 @@ class ValuesSeen:
 
     def __init__(self, role: str) -> None:
         self._role = role
-        self._native = _native.Interner(DEFAULT_MAX_KEY_BYTES, fresh_seed(), True)
+        self._native = _native.Interner(DEFAULT_MAX_KEY_BYTES, int.from_bytes(os.urandom(8), "little"), True)
 
     def __len__(self) -> int:
         return self._native.size
@@ -154,7 +149,7 @@ class Summary:
         return (
             *counters,
             most,
-            fresh_seed() if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
+            int.from_bytes(os.urandom(8), "little") if seed is None else whole_number("seed", seed, 0, 2**64 - 1),
         )
 
     @classmethod

@@ -178,7 +178,7 @@ def test_people_with_many_items_choose_anew(engine, monkeypatch):
 @pytest.mark.parametrize("texts", [True, False])
 def test_which_items_take_part_depends_on_the_person_alone(monkeypatch, texts):
     """Other people's rows, before and after, change the numbers of items, and must not change the choice."""
-    monkeypatch.setattr("discreet.engines.numbers.fresh_seed", lambda: 12345)
+    monkeypatch.setattr("discreet.engines.numbers._fresh_seed", lambda: 12345)
     name = str if texts else int
     own = pa.table({"who": [name(1)] * 400, "what": [name(i) for i in range(400)]})
     other = pa.table({"who": [name(2)] * 90, "what": [name(i) for i in range(399, 309, -1)]})
