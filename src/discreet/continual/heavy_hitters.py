@@ -80,11 +80,6 @@ class Part:
     count: int
     offset: int
 
-    @property
-    def told(self) -> tuple[int, int, int, int]:
-        """As a state has it."""
-        return self.first, self.last, self.count, self.offset
-
 
 class Discovered:
     """Items whose names are public: what was found of them before, and a counter each that begins when they are.
@@ -163,7 +158,7 @@ class Discovered:
     def saved(self) -> tuple[dict[str, Any], dict[str, Integers]]:
         """The state: a part of the header, and arrays. Not private."""
         kind, items = plain_items(self.index)
-        parts = [[part.told] for part in self.parts]  # a list of one: there might have been more, once
+        parts = [[(part.first, part.last, part.count, part.offset)] for part in self.parts]  # there was more, once
         header = {"kind": kind, "items": items, "parts": parts, "carried": [self.carried_error, self.carried_below]}
         return header, {"since": self.since, "ages": self.ages, "carried": self.carried, **self._noise}
 
