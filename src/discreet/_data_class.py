@@ -35,9 +35,14 @@ else:
             self.default, self.default_factory = default, default_factory
             self.init, self.repr, self.compare, self.kw_only, self.metadata = init, repr, compare, kw_only, metadata
 
+    def _library():
+        """The library, if it is loaded. Another thread may be about to: then it has no fields yet."""
+        library = sys.modules.get("dataclasses")
+        return library if hasattr(library, "field") else None
+
     def field(**said):
         """A field of which more is said. A class of somebody else's may be made by the library, which knows its own."""
-        library = sys.modules.get("dataclasses")
+        library = _library()
         return _Field(**said) if library is None else library.field(**said)
 
     class _Fields:
@@ -100,7 +105,7 @@ else:
 
     def _fields_of(cls, kw_only):
         """Those of a class that is made: of its bases, and its own."""
-        found, library = {}, sys.modules.get("dataclasses")
+        found, library = {}, _library()
         for base in reversed(cls.__mro__[1:]):
             if _FIELDS in vars(base):
                 found |= {each.name: each for each in fields(base)}
@@ -175,7 +180,9 @@ else:
         if eq and not frozen and "__hash__" not in vars(cls):
             cls.__hash__ = None
         setattr(cls, _FIELDS, told)
-        cls.__dataclass_params__ = SimpleNamespace(frozen=frozen)
+        cls.__dataclass_params__ = SimpleNamespace(
+            init=init, repr=repr, eq=eq, order=order, unsafe_hash=False, frozen=frozen
+        )
         cls.__match_args__ = told.places
         cls.__replace__ = replace
         if init:

@@ -203,8 +203,10 @@ def test_sums_of_people_over_a_list(kind, budget):
     made = PersonMoments.of(budget, ValueMoment(kind, -1, 1, 2**10), 4)
     calibration = made.calibration
     for loses in (False, True):
-        parts = [Fraction(3, 5), *([Fraction(2, 5)] if loses else [])]
+        sizes, losses = (Fraction(2), Fraction(8, 5)) if kind == "split" else (Fraction(3, 5), Fraction(2, 5))
+        parts = [sizes, *([losses] if loses else [])]
         parts.append(20 - sum(parts))
+        assert (calibration.sizes, calibration.losses) == (sizes, losses)
         assert calibration.counts(False, loses) == parts[-1]
         mu = math.sqrt(math.fsum((laws.L / float(calibration.sigma_of(part))) ** 2 for part in parts))
         if budget.rho is not None:

@@ -7,9 +7,11 @@ import dataclasses
 import inspect
 import os
 import pickle
+import pprint
 import re
 import subprocess
 import sys
+import types
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -243,3 +245,19 @@ def test_they_need_nothing_of_the_library():
         env={**os.environ, "PYTHONPATH": str(Path(discreet.__file__).parents[1])},
     )  # fmt: skip
     assert done.stdout.split() == ["Checked(x=3,", "y=1.0,", "names=(),", "wide=7)", "7", "True", "True", "5", "False"]
+
+
+def test_long_values_are_printed():
+    """`pprint` asks what a class was made with, as soon as a value is longer than a line."""
+    guarantee = discreet.count({"q": ["a"]}, discreet.Budget(1.0), unit=discreet.Event()).guarantee
+    assert pprint.pformat(guarantee) == repr(guarantee)
+    made = [dataclasses.dataclass(frozen=True)(type("A", (), {"__annotations__": {"a": "int"}})), type(guarantee)]
+    known, told = (vars(each)["__dataclass_params__"] for each in made)
+    assert all(getattr(known, name) == getattr(told, name) for name in ("init", "repr", "eq", "order", "frozen"))
+
+
+def test_a_library_that_another_thread_is_about_to_load_is_not_used(monkeypatch):
+    """It is in the table of modules before it has anything."""
+    monkeypatch.setitem(sys.modules, "dataclasses", types.ModuleType("dataclasses"))
+    made = ours.dataclass(frozen=True)(type("A", (), {"__annotations__": {"a": "int"}, "a": ours.field(default=3)}))
+    assert made().a == 3

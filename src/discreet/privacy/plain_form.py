@@ -32,6 +32,8 @@ class PlainForm:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`; KeyError, TypeError or ValueError for anything else."""
+        if not isinstance(values, dict):
+            raise TypeError(f"fields by their names are needed, not {type(values).__name__}")
         kinds = _kinds(cls)  # type: ignore[arg-type]  # a class is hashable
         if missing := kinds.keys() - cls.added - values.keys():
             raise KeyError(min(missing))

@@ -153,3 +153,12 @@ def test_pairs_of_parts_add_up_to_those_of_all_rows(printed):
     for most in (1, 3):
         sizes = [np.bincount(each.first_of(np.ones(len(each.values()), bool), most)[0]) for each in (joined, whole)]
         assert sorted(sizes[0]) == sorted(sizes[1])
+
+
+def test_nothing_is_added_to_rows_that_are_grouped():
+    pairs = _native.Pairs(Entry.present, LENGTH, 1, 1)
+    numbers = np.arange(10, dtype=np.int32)
+    pairs.add(numbers, numbers)
+    pairs.group()
+    with pytest.raises(ParameterError, match="grouped already"):
+        pairs.add(numbers, numbers)

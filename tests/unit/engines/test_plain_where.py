@@ -255,3 +255,12 @@ def test_a_plain_condition_does_not_load_duckdb(tmp_path):
 def test_a_wrong_condition_is_refused(condition):
     with pytest.raises(dc.ParameterError):
         plain_where.where(condition)
+
+
+@pytest.mark.parametrize("condition", ["a = '\udcff'", "a like '\udcff%'", '"\udcff" = 1'])
+def test_a_condition_that_is_no_text_is_refused_in_words(condition, tmp_path):
+    """Bytes of a command line that are no UTF-8 come as lone surrogates."""
+    (tmp_path / "in.csv").write_text("a,b\nx,1\n")
+    for data in (dc.read(str(tmp_path / "in.csv")), {"a": ["x"], "b": [1]}):
+        with pytest.raises(dc.ParameterError, match=r"cannot be read|no column"):
+            dc.count(data, dc.Budget(1.0), unit=dc.Event(), where=condition)

@@ -60,9 +60,10 @@ class NumberedKeys<StrKey> {
   void add(StrKey key) {
     const size_t size = kBytes + key.size;
     if (size > room_) {
-      room_ = std::max(size, std::clamp<size_t>(chunk_bytes_, kFirstChunk, kLargestChunk));
-      chunks_.push_back(std::make_unique_for_overwrite<char[]>(room_));
-      chunk_bytes_ += room_;
+      const size_t room = std::max(size, std::clamp<size_t>(chunk_bytes_, kFirstChunk, kLargestChunk));
+      chunks_.push_back(std::make_unique_for_overwrite<char[]>(room));  // may end in an error: nothing is changed then
+      chunk_bytes_ += room;
+      room_ = room;
       free_ = chunks_.back().get();
     }
     std::memcpy(free_, &key.size, sizeof key.size);

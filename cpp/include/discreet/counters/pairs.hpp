@@ -37,6 +37,7 @@ class Pairs {
 
   // Rows with a negative number are left out. `values` is null unless entries are sums.
   void add(const int32_t* users, const int32_t* items, const int64_t* values, size_t n) {
+    if (!parts_.empty()) throw ParameterError("these rows are grouped already");
     Block block{std::vector<uint64_t>(n), std::vector<int64_t>(entry_ == Entry::sums ? n : 0)};
     uint64_t all = 0;
     uint32_t most = 0;
