@@ -430,6 +430,8 @@ class _Flattener:
 
     def parsed(self, sql: str) -> Node:
         """What DuckDB's parser makes of a text: one SELECT."""
+        if any("\ud800" <= letter <= "\udfff" for letter in sql):  # which versions of DuckDB refuse in their own ways
+            raise ParameterError("the query cannot be read: it is not UTF-8")
         try:
             ((found,),) = ask("SELECT json_serialize_sql(?)", [sql])
         except duckdb.Error as error:
