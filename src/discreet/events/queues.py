@@ -145,16 +145,20 @@ class Queued:
         line = message.data.replace(b"\n", b" ") + b"\n"
         self._position += len(line)
         self._next[message.partition] = message.offset + 1
-        self._partitions.append(message.partition)
-        self._offsets.append(message.offset)
-        self._ends.append(self._position)
+        self._note_end(message.partition, message.offset)
         return line
+
+    def _note_end(self, partition: int, offset: int) -> None:
+        self._partitions.append(partition)
+        self._offsets.append(offset)
+        self._ends.append(self._position)
 
     def _taken_again(self, partition: int, first: int, last: int, length: int) -> bytes:
         """The messages of a run, as they were: what is gone is a blank row as long as they were."""
         self._log.go_to({partition: first})
         lines: list[bytes] = []
-        reached, until = first, time.monotonic() + _PATIENCE
+        kept, _ = self._log.bounds().get(partition, (first, 0))  # where all are gone, none may come after them
+        reached, until = max(first, kept), time.monotonic() + _PATIENCE
         while reached <= last:
             for message in self._log.take(0.5):
                 if message.partition == partition and reached <= message.offset <= last:
@@ -169,8 +173,10 @@ class Queued:
             found = found[:length]
             found += b" " * (length - len(found) - 1) + b"\n" if len(found) < length else b""
             self._position += length - sum(map(len, lines))
-            if self._ends:
+            if lines:
                 self._ends[-1] = self._position
+            else:  # a row of its own: what came before it ends where it did
+                self._note_end(partition, last)
         self._next[partition] = last + 1
         if not self._again:
             self._follow()
