@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,8 @@ STABLE = {
     "engines", "multiparty", "pan", "plan", "release", "top_k", "Release", "count", "distinct",
     "histogram",
 }  # fmt: skip
+
+PACKAGES = {"audit", "central", "continual", "engines", "multiparty", "pan", "privacy", "published"}
 
 
 def test_names():
@@ -44,3 +49,33 @@ def test_importing_loads_nothing_heavy():
     loaded = done.stdout.split()
     assert "discreet" in loaded
     assert not {"scipy", "pyarrow", "pandas", "matplotlib", "dp_accounting", "numpy"} & set(loaded)
+
+
+@pytest.mark.parametrize("package", ["", ".central", ".privacy", ".published", ".releases"])
+def test_what_a_type_checker_sees_is_what_there_is(package):
+    """Names are loaded on first use, and listed a second time for those who read and do not run."""
+    module = importlib.import_module(f"discreet{package}")
+    (listed,) = (
+        node.body
+        for node in ast.parse(Path(module.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {each.asname or each.name: (node.module, each.name) for node in listed for each in node.names}
+    assert len(seen) > 3
+    for name, (home, its_name) in seen.items():
+        assert getattr(module, name) is getattr(importlib.import_module(home), its_name)
+    assert dir(module) == sorted(module.__all__)
+    assert set(module.__all__) - seen.keys() <= {"__version__", *PACKAGES}
+    with pytest.raises(AttributeError, match=rf"^module 'discreet{package}' has no attribute 'nothing'$"):
+        module.nothing  # noqa: B018
+
+
+def test_a_name_of_the_version_before_is_the_new_one_and_warns():
+    from discreet import central
+
+    for old, new in (("OffsetRelease", "Offset"), ("CountRelease", "NoisyCount"), ("StabilityHistogram", "Stability")):
+        for _ in range(2):  # whenever it is used
+            with pytest.warns(DeprecationWarning, match=rf"^discreet\.central\.{old} is now called {new}$") as noted:
+                assert getattr(central, old) is getattr(central, new)
+            assert noted[0].filename == __file__  # the line to change
+        assert old not in dir(central)

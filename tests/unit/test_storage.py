@@ -149,6 +149,19 @@ def test_one_at_a_time_has_a_state(tmp_path):
         assert state.read() == b"first"
 
 
+def test_a_state_is_in_use_as_long_as_it_is_also_when_its_lock_file_is_deleted(tmp_path):
+    """Somebody cleans up: the state itself is locked, too, the one that was read as the one that was written last."""
+    with locked(tmp_path / "state") as state:
+        state.replace(b"first")
+    with locked(tmp_path / "state") as state:
+        for written in (b"", b"second", b"third"):
+            if written:
+                state.replace(written)
+            (tmp_path / "state.lock").unlink()
+            with pytest.raises(dc.errors.TryAgainError, match="another process is using the state"):
+                locked(tmp_path / "state").__enter__()
+
+
 @pytest.mark.parametrize("made_anew", [False, True])
 def test_a_lock_on_a_file_that_was_deleted_is_none(tmp_path, monkeypatch, made_anew):
     """Between the opening of a lock file and the lock somebody may delete it: the next one would lock another file."""

@@ -1,10 +1,13 @@
 """Libraries that a command opens beside its imports: that they are there, and that nothing is imported by it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from discreet._early import library_paths
+import pytest
+
+from discreet._early import WITHOUT_PANDAS, library_paths
 
 _OPENED = """
 import sys
@@ -32,3 +35,18 @@ def test_a_process_may_end_while_they_are_being_opened():
     for _ in range(5):
         done = subprocess.run(command, capture_output=True, timeout=60)
         assert done.returncode == 2
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_linear_algebra_has_one_thread_unless_somebody_says_more(given, used):
+    program = "import os, discreet._early as e; e.open_libraries(); print(os.environ['OPENBLAS_NUM_THREADS'])"
+    others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", program], env={**others, **given}, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == used
+
+
+def test_pandas_alone_is_kept_out():
+    with pytest.raises(ImportError, match="does without pandas"):
+        WITHOUT_PANDAS.find_spec("pandas", None)
+    for name in ("pandas.core", "pandas_gbq", "numpy", "polars"):
+        assert WITHOUT_PANDAS.find_spec(name, None) is None

@@ -1,10 +1,12 @@
 """The ledger: what it grants, charges, refuses and remembers, in every store."""
 
 import contextlib
+import os
 import pickle
 import threading
 import uuid
 from fractions import Fraction
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import discreet as dc
 from discreet.central.universe_histogram import UniverseHistogram
 from discreet.privacy.accounting import Charge
-from discreet.privacy.ledger import Amount, Payment, Step
+from discreet.privacy.ledger import Amount, Payment, Step, accounts
 from discreet.privacy.zcdp_filter import response_rho
 
 
@@ -729,3 +731,65 @@ def test_a_refusal_names_the_latest_charges_oldest_first(tmp_path):
     with pytest.raises(dc.BudgetExceededError) as caught:
         dc.count({"q": ["a"] * 50}, dc.Budget(1.0), ledger=account, charge_id="fourth")
     assert caught.value.charges == ("first", "second", "third")
+
+
+def test_others_need_not_wait_while_the_library_of_tight_composition_is_loaded(path, account, monkeypatch):
+    """It takes a second. A charge that plain sums do not pay waits for it without the ledger's lock."""
+    loaded = []
+
+    def load():
+        dc.Ledger(path, timeout=0.1).account("searches").charge(dc.Budget(0.5), "another")
+        loaded.append("now")
+
+    monkeypatch.setattr(accounts, "is_loaded", lambda: bool(loaded))
+    monkeypatch.setattr(accounts, "load", load)
+    account.charge(dc.Budget(1.0), "by sums")
+    assert not loaded
+    with pytest.raises(dc.BudgetExceededError, match=r"spent epsilon=1\.5 in 2 charges"):
+        account.charge(dc.Budget(9.0), "too much")
+    assert [event.charge_id for event in account.history()] == [None, "by sums", "another"]
+    assert loaded == ["now"]
+
+
+@pytest.mark.parametrize(
+    ("granted", "accounting"),
+    [(dc.Budget(1.0, 1e-7), "basic"), (dc.Budget(1.0, 1e-7), "zcdp"), (dc.Budget.zcdp(0.1), None)],
+)
+def test_where_sums_decide_nothing_is_loaded(ledger, monkeypatch, granted, accounting):
+    monkeypatch.setattr(accounts, "is_loaded", lambda: False)
+    monkeypatch.setattr(accounts, "load", mock.Mock(side_effect=AssertionError))
+    ledger.grant("sums", granted, accounting=accounting)
+    with pytest.raises(dc.BudgetExceededError):
+        ledger.account("sums").charge(dc.Budget(9.0))
+
+
+@pytest.mark.parametrize("failure", [ImportError, KeyError, OSError])
+def test_a_user_without_a_name_is_known_by_a_number(ledger, account, monkeypatch, failure):
+    """As in many containers: that is no reason not to publish."""
+    monkeypatch.setattr("getpass.getuser", mock.Mock(side_effect=failure))
+    account.charge(dc.Budget(0.5))
+    assert account.history()[-1].details["who"]["user"] == str(os.getuid())
+
+
+def test_who_was_taken_over_charges_stores_and_publishes_nothing_more(account, stream):
+    first = account.take_over("page", "first")
+    first.begin("mine", dc.Budget(0.5))
+    first.store_step("stream", 1, "a", b"one", previous=None)
+    second, before = account.take_over("page", "second"), account.history()
+    for operation in (
+        lambda: first.charge(dc.Budget(0.5)),
+        lambda: first.begin("another", dc.Budget(0.5)),
+        lambda: first.begin("mine", dc.Budget(0.5)),
+        lambda: first.store("mine", b"release"),
+        lambda: first.store_step("stream", 2, "b", b"two", previous="a"),
+        first.check_held,
+        account.held_by("page", None).check_held,
+    ):
+        with pytest.raises(dc.errors.TakenOverError, match=r"^'page' was taken over by .*@.* at 20\d\d-"):
+            operation()
+    assert account.history() == before
+    second.store("mine", b"release")
+    second.store_step("stream", 2, "b", b"two", previous="a")
+    account.take_over("another page", "third")
+    second.check_held()
+    account.charge(dc.Budget(0.5))  # what holds nothing is not asked

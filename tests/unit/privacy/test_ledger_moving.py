@@ -83,8 +83,9 @@ def test_a_charge_without_a_release_is_finished_first(old, new):
     assert new.account("searches").begin("open", dc.Budget(0.1)) == b"done"
 
 
-def test_a_move_that_was_interrupted_is_given_again(old, new, monkeypatch):
-    """Between the two commits the account is closed here and not there: never open in both."""
+@pytest.fixture
+def interrupted(old, new, monkeypatch):
+    """The account is closed in the old ledger, and the process died before the new one had it."""
     writing = type(new._log).writing
 
     def killed(log, create=False):
@@ -107,6 +108,11 @@ def test_a_move_that_was_interrupted_is_given_again(old, new, monkeypatch):
         patch.setattr(type(new._log), "writing", killed)
         with pytest.raises(KeyboardInterrupt):
             transfer.move("searches", old, new)
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_a_move_that_was_interrupted_is_given_again(old, new):
+    """Between the two commits the account is closed here and not there: never open in both."""
     with pytest.raises(dc.LedgerError, match="no account"):
         new.account("searches")
     with pytest.raises(dc.LedgerError, match="was moved to"):
@@ -114,6 +120,15 @@ def test_a_move_that_was_interrupted_is_given_again(old, new, monkeypatch):
     for _ in range(2):  # and once more changes nothing
         assert transfer.move("searches", old, new) == 7
     assert len(said(new)) == 8
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_an_account_that_was_granted_meanwhile_is_not_the_one_that_moves(old, new):
+    """It is one of other people, which has the name now: the two would be taken for one."""
+    new.grant("searches", dc.Budget(1.0))
+    with pytest.raises(dc.LedgerError, match="already has an account 'searches'"):
+        transfer.move("searches", old, new)
+    assert [event.kind for event in new.history("searches")] == ["grant"]
 
 
 def test_what_cannot_be_moved_is_refused_and_stays(old, new, tmp_path):
@@ -150,3 +165,13 @@ def test_a_moved_account_is_moved_on(old, new, tmp_path):
     transfer.move("searches", new, third)
     assert third.account("searches").ledger_identity == identity
     assert said(third)[:7] == said(old)[:7]
+
+
+def test_an_account_does_not_move_back(old, new):
+    """Where it was it is closed for ever: what was charged since would be forgotten there."""
+    transfer.move("searches", old, new)
+    before = said(old)
+    with pytest.raises(dc.LedgerError, match="already has an account 'searches'"):
+        transfer.move("searches", new, old)
+    assert said(old) == before
+    new.account("searches").charge(dc.Budget(0.1))

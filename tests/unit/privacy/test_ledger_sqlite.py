@@ -1,12 +1,16 @@
 """The ledger in SQLite: what is no ledger is left alone, and damaged bytes change nothing."""
 
+import os
 import random
 import sqlite3
+import stat
 from contextlib import closing
+from unittest import mock
 
 import pytest
 
 import discreet as dc
+from discreet.privacy.ledger import sqlite
 
 
 @pytest.fixture
@@ -94,6 +98,51 @@ def test_a_locked_ledger_waits_and_then_says_so(ledger, path):
         connection.execute("ROLLBACK")
         connection.close()
     ledger.account("searches").charge(dc.Budget(1.0))
+
+
+@pytest.mark.parametrize(
+    ("failure", "words", "later"),
+    [
+        (sqlite3.OperationalError("database is locked"), "was locked by another process for more than 60 s", True),
+        (sqlite3.OperationalError("database or disk is full"), "cannot be written: its disk is full", True),
+        (sqlite3.OperationalError("disk I/O error"), "cannot be read or written: disk I/O error", False),
+        (sqlite3.DatabaseError("database disk image is malformed"), "is not a ledger, or it is damaged", False),
+        (OSError(5, "Input/output error"), "cannot be opened: Input/output error", False),
+    ],
+)
+def test_a_commit_that_fails_leaves_nothing_and_says_whether_to_try_again(account, monkeypatch, failure, words, later):
+    execute = sqlite._Connection.execute
+
+    def fails(connection, statement, *values):
+        if statement == "COMMIT":
+            raise failure
+        return execute(connection, statement, *values)
+
+    account.begin("before", dc.Budget(1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite._Connection, "execute", fails)
+        for operation in (lambda: account.charge(dc.Budget(1.0)), lambda: account.store("before", b"release")):
+            with pytest.raises(dc.LedgerError, match=words) as caught:
+                operation()
+            assert isinstance(caught.value, dc.TryAgainError) == later
+    assert (account.spent().epsilon, account.is_stored("before")) == (1.0, False)
+    account.charge(dc.Budget(3.0))  # nobody holds a lock
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_new_ledger_is_its_owners_also_where_no_file_is_made_by_mknod(tmp_path, monkeypatch, missing):
+    """Some systems do not have it, others keep it to the superuser."""
+    if missing:
+        monkeypatch.delattr(os, "mknod")
+    else:
+        monkeypatch.setattr(os, "mknod", mock.Mock(side_effect=PermissionError))
+    before = os.umask(0)
+    try:
+        dc.Ledger(tmp_path / "new").grant("a", dc.Budget(1.0))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    assert dc.Ledger(tmp_path / "new").verify() == 1
 
 
 def test_a_newer_ledger_is_refused(account, path):
