@@ -419,7 +419,8 @@ def votes_written(texts: Sequence[str], length: int, bad_rows: str) -> tuple[lis
     places, bits = [], []
     for text in texts:
         place, colon, bit = text.partition(":")
-        has_place = colon == ":" and place.isascii() and place.isdigit() and int(place[:9]) < length
+        digits = place.lstrip("0") or place[:1]  # of any number of digits Python makes no number
+        has_place = colon == ":" and digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) < length
         if bad_rows == "error" and (not has_place or bit not in ("0", "1")):
             raise DataError(f"a vote is not written as PLACE:BIT, with a place below {length} and a bit 0 or 1")
         if has_place:

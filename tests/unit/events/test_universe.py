@@ -9,7 +9,14 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, IncompatibleSummaryError, ParameterError
-from discreet.events.universe import Universe, as_written, item_written, universe_written
+from discreet.events.universe import (
+    Universe,
+    as_written,
+    item_written,
+    universe_written,
+    vectors_written,
+    votes_written,
+)
 
 LISTS = {"string": ["b", "a", "\u00fc"], "binary": [b"\xff", b""], "int64": [5, -3], "uint64": [2**64 - 1, 0]}
 
@@ -192,3 +199,101 @@ def test_only_what_is_no_number_is_left_out(length):
         with pytest.raises(dc.DataError) as caught:
             list(as_written(pa.array(rows), numbers))
         assert "secret" not in str(caught.value)
+
+
+VOTES = {
+    "0:1": (0, 1), "9:0": (9, 0), "1:2": (1, 0), "1:": (1, 0), "1:1:1": (1, 0), "09:1": (9, 1),
+    "0" * 30 + "7:1": (7, 1),
+    "10:1": None, "0" * 9 + "12345:1": None, "1" * 30 + ":1": None, "9" * 5000 + ":1": None, "-1:1": None, ":1": None,
+    "1": None, "": None, " 1:1": None, "1 :1": None, "\u00b3:1": None, "\u0663:1": None, "1_0:1": None, "+1:1": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", VOTES, ids=ascii)
+def test_a_vote_is_read_by_itself(text):
+    """Places are public: what has none is no vote, and none is beyond the vector, however it is written."""
+    given = ["3:1", text, "4:0"]
+    expected = [(3, 1), *([] if VOTES[text] is None else [VOTES[text]]), (4, 0)]
+    assert list(zip(*votes_written(given, 10, "skip"), strict=True)) == expected
+    if VOTES[text] is not None and text.endswith((":0", ":1")) and text.count(":") == 1:
+        assert list(zip(*votes_written(given, 10, "error"), strict=True)) == expected
+    else:
+        with pytest.raises(DataError, match="a place below 10 and a bit 0 or 1") as refused:
+            votes_written(given, 10, "error")
+        assert text not in str(refused.value) or len(text) < 2
+
+
+@pytest.mark.parametrize("text", ["", "01", "0101", "0a1", "012", " 01", "01\n", "\u0660\u0661\u0660"], ids=ascii)
+def test_a_text_that_is_no_vector_is_one_of_zeros(text):
+    assert vectors_written(["101", text, "110"], 3, "skip").tolist() == [[1, 0, 1], [0, 0, 0], [1, 1, 0]]
+    with pytest.raises(DataError, match="is not written as 3 characters 0 and 1"):
+        vectors_written(["101", text], 3, "error")
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 64])
+def test_one_row_that_is_no_number_leaves_out_itself_alone(many):
+    for place in range(many):
+        rows = [str(row) for row in range(many)]
+        rows[place] = "x"
+        kept = [item for part in as_written(pa.array(rows), Universe.of(100), "skip") for item in part.to_pylist()]
+        assert kept == [row for row in range(many) if row != place]
+
+
+@pytest.mark.parametrize("universe", [Universe.of(4), Universe(range(-3, 5)), Universe(["b"]), Universe([b"\xff"])])
+def test_what_a_state_keeps_of_a_universe(universe):
+    """Of a range all of it, of a list its size and kind."""
+    kept = json.loads(json.dumps(universe.outline()))
+    again = Universe.from_outline(kept["size"], kept["kind"], kept["first"])
+    assert again.outline() == kept
+    if universe.first is not None:
+        assert again == universe
+        assert again.items([0]) == [universe.first]
+    described = json.loads(json.dumps(universe.to_dict()))
+    assert Universe.from_dict(described) == universe
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (0, "integer", 0), (2**63 + 1, "string", None), ("4", "integer", 0), (4, "number", 0), (4, None, 0),
+        (4, "string", 0), (4, "integer", "0"), (None, "integer", 0),
+    ],
+)  # fmt: skip
+def test_a_state_that_keeps_no_universe_is_refused(given):
+    with pytest.raises(ParameterError):
+        Universe.from_outline(*given)
+
+
+def test_a_word_has_as_many_bits_as_places_need():
+    sizes = {1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 1024: 10, 1025: 11, 2**63: 63}
+    assert {size: Universe.of(range(size)).word_bits for size in sizes} == sizes
+    assert [Universe.of(kind).word_bits for kind in ("integers", "strings", "bytes")] == [64, 61, 61]
+
+
+@pytest.mark.parametrize("many", [3, 3000])
+def test_places_of_few_items_are_those_of_many(many):
+    """Nulls and items that are not listed stand nowhere, also where pyarrow looks them up."""
+    universe = Universe(["a", "b"])
+    column = pa.array(["b", None, "z"] * (many // 3))
+    assert universe.positions(column).tolist() == [1, -1, -1] * (many // 3)
+    numbers = Universe([7, -1])
+    assert numbers.positions(pa.array([2**63, 7, None] * (many // 3), pa.uint64())).tolist() == [-1, 0, -1] * (
+        many // 3
+    )
+    bounded = Universe(range(5, 8))
+    assert bounded.positions(pa.array([4, 5, 7, 8, None] * many)).tolist() == [-1, 0, 2, -1, -1] * many
+    for items in ([8], [4], [-1]):
+        with pytest.raises(DataError, match="an item is outside the universe"):
+            bounded.words(items)
+
+
+def test_an_item_of_several_dimensions_has_as_many_cells():
+    from types import SimpleNamespace
+
+    product = SimpleNamespace(universes=[Universe(["a,b", "c"]), Universe.of(9)])
+    assert item_written('"a,b",7', product) == ("a,b", 7)
+    for wrong in ("c", "c,1,2", ""):
+        with pytest.raises(ParameterError, match="each item needs 2 values, separated by commas"):
+            item_written(wrong, product)
+    with pytest.raises(ParameterError, match="write items as integers"):
+        item_written("c,x", product)
