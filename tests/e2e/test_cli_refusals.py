@@ -34,8 +34,31 @@ def place(tmp_path):
 REFUSED = {
     "canaries and corrections": (["audit", "--canaries", "1", "--corrections"], "--canaries cannot be combined"),
     "canaries in full": (["audit", "--canaries", "1", "--full"], "--canaries cannot be combined"),
-    "a column without canaries": (["audit", "--column", "item"], "need --canaries"),
-    "data without canaries": (["audit", "--data", "rows.csv"], "need --canaries"),
+    **{
+        f"{option} without canaries": (["audit", option, value], f"{option} needs --canaries")
+        for option, value in (
+            ("--column", "item"), ("--data", "rows.csv"), ("--user", "who"), ("--runs", "50"), ("--epsilon", "1"),
+            ("--delta", "1e-6"), ("--rho", "1"),
+        )
+    },
+    **{
+        f"questions with {given[0]}": (
+            ["plan", "--questions", *PRIVACY, *given], "--questions can only be combined with the budget",
+        )
+        for given in (
+            ("--memory", "1GB"), ("--capacity", "8"), ("--length", "9"), ("--people", "9"), ("rows.csv",),
+            ("--items-per-person", "2"),
+        )
+    },
+    **{
+        f"people with {given[0]}": (
+            ["plan", "--people", "9", *PRIVACY, *given], "--people can only be combined with the budget",
+        )
+        for given in (("--memory", "1GB"), ("--capacity", "8"), ("--length", "9"), ("--max-items", "3"), ("rows.csv",))
+    },
+    "items of a person": (["plan", "--length", "9", *PRIVACY, "--items-per-person", "2"], "needs --people"),
+    "a list without questions": (["plan", "--length", "9", *PRIVACY, "--listed", "2"], "--listed needs --questions"),
+    "published, of people": (["plan", "--people", "9", "--published", *PRIVACY], "--published needs --length"),
     "corrections of a mechanism": (["audit", "Offset", "--corrections"], "--corrections cannot be combined"),
     "corrections in full": (["audit", "--corrections", "--full"], "--corrections cannot be combined"),
     "a report of another kind": (["audit", "Offset", "--report", "audit.txt"], "must be a .md or .html file"),

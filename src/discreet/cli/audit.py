@@ -17,6 +17,8 @@ from discreet.cli.output import note, print_table, remark
 from discreet.errors import ParameterError
 from discreet.storage import AtomicFile
 
+_OF_CANARIES = ("data", "column", "user", "runs", "epsilon", "delta", "rho")
+
 
 @options.command(
     options.path("--data", "--canaries: CSV file; they are added to a copy of it. By default nobody else is there."),
@@ -64,8 +66,8 @@ def audit(
         if corrections or report is not None or full:
             raise ParameterError("--canaries cannot be combined with --corrections, --full or --report")
         return _test_command(words, canaries, as_json, **tested)
-    if tested["column"] is not None or tested["data"] is not None:
-        raise ParameterError("--column and --data need --canaries, which tests a command of yours")
+    if given := [name for name in _OF_CANARIES if tested[name] is not None]:
+        raise ParameterError(f"--{given[0]} needs --canaries, which tests a command of yours")
     if corrections:
         if words or report is not None or full:
             raise ParameterError("--corrections cannot be combined with mechanisms, --full or --report")

@@ -50,7 +50,8 @@ def plan(
     if published and (questions or people is not None):
         raise ParameterError("--published needs --length: it compares mechanisms for rows")
     if questions:
-        if length is not None or files or capacity is not None or people is not None or items_per_person is not None:
+        others = (length, capacity, memory, people, items_per_person)
+        if files or any(one is not None for one in others):
             raise ParameterError("--questions can only be combined with the budget, --listed and --max-items")
         most = max_items or 1
         return show(discreet.plan_questions(budget, listed=listed or 100, max_items=most, confidence=confidence))

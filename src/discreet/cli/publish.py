@@ -228,13 +228,12 @@ def _kept_for_later(charge_id: str) -> Iterator[None]:
 
 def _write(release: Any, place: Place, format: str, target: Any, picture: Any, remarks: list[str]) -> None:
     """Write a release, with what it says of itself and these remarks: below a text, or for the operator."""
-    from discreet.releases.formats import formats_of, paragraph
+    from discreet.releases.formats import formats_of, notes_of, paragraph
 
     is_text = format == "table" and target is None  # people read it on standard output
     width = table_width() if is_text else None
     written: Any = formats_of(release)[format](release, place.confidence, width)
-    notes = getattr(release, "notes", ())
-    told = [*(notes() if callable(notes) else notes), *remarks]
+    told = [*notes_of(release), *remarks]
     if isinstance(written, Mapping):  # a file for each of several, beside the one that was named
         for name, text in written.items():
             with _file_at(target.path.with_name(f"{target.path.stem}-{name}{target.path.suffix}")) as file:

@@ -397,7 +397,7 @@ def heading(question: Question, user: str | None = None) -> str:
     more = f" by {' and '.join(groups)}" if groups else ""
     more += f" every {told['every']}" if "every" in told else ""
     more += f" where {told['where']}" if "where" in told else ""
-    return f"{what}{of}{more}".capitalize() if what != "people" else f"People{more}"
+    return f"{what[:1].upper()}{what[1:]}{of}{more}"  # names of columns and texts of a condition stay as they are
 
 
 def _by_title(questions: Mapping[str, Question] | Sequence[Question], user: str | None) -> dict[str, Question]:

@@ -174,6 +174,13 @@ def formats_of(answer: Any) -> Mapping[str, Callable[[Any, float, int | None], s
     return _COUNT_FORMATS if hasattr(answer, "value") else _OWN_FORMATS
 
 
+def notes_of(answer: Any) -> Sequence[str]:
+    """What an answer says of itself beside its numbers and its guarantee: what is missing in it, say."""
+    notes = getattr(answer, "notes", ())
+    found: Sequence[str] = notes() if callable(notes) else notes
+    return found
+
+
 def described(answer: Any, confidence: float) -> dict[str, Any]:
     """An answer as JSON has it."""
     told: dict[str, Any] = json.loads(formats_of(answer)["json"](answer, confidence, None))

@@ -34,21 +34,20 @@ def line_chart(title: str, series: Mapping[str, Sequence[Point]]) -> str:
     times = sorted({point.time for points in chosen.values() for point in points})
     if len(times) < 2:
         return ""
-    top = _rounded(max(_ends(point)[1] for points in chosen.values() for point in points))
+    bottom, top, ticks = _axis([point for points in chosen.values() for point in points])
 
     def x(time: Any) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * _along(time, times)
 
     def y(value: float) -> float:
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(max(value / top, 0.0), 1.0)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(max((value - bottom) / (top - bottom), 0.0), 1.0)
 
     parts, many = list[str](), " many" if len(chosen) > 1 else ""
-    for tick in range(_TICKS + 1):
-        height = y(top * tick / _TICKS)
+    for tick in range(ticks + 1):
+        number = bottom + (top - bottom) * tick / ticks
+        height = y(number)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}"/>')
-        parts.append(
-            f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{amount(top * tick / _TICKS)}</text>'
-        )
+        parts.append(f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{amount(number)}</text>')
     for place in sorted({round(part * (len(times) - 1) / 4) for part in range(5)}):
         anchor = "start" if place == 0 else "end" if place == len(times) - 1 else "middle"
         parts.append(
@@ -86,8 +85,19 @@ def line_chart(title: str, series: Mapping[str, Sequence[Point]]) -> str:
 
 def _ends(point: Point) -> tuple[float, float]:
     """The interval as far as it is known."""
-    lower = point.lower if math.isfinite(point.lower) else 0.0
-    return max(lower, 0.0), point.upper if math.isfinite(point.upper) else point.value
+    lower = point.lower if math.isfinite(point.lower) else min(point.value, 0.0)
+    return lower, point.upper if math.isfinite(point.upper) else point.value
+
+
+def _axis(points: Sequence[Point]) -> tuple[float, float, int]:
+    """Where it begins and ends, and into how many parts it is divided: from 0, unless there are numbers below."""
+    highest = max(_ends(point)[1] for point in points)
+    if all(point.value >= 0.0 for point in points):
+        return 0.0, _rounded(highest), _TICKS
+    lowest = min(_ends(point)[0] for point in points)
+    step = _rounded(max(highest, -lowest)) / _TICKS
+    below, above = math.ceil(-lowest / step), max(math.ceil(highest / step), 0)
+    return -below * step, above * step, below + above
 
 
 def _rounded(number: float) -> float:

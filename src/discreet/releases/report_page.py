@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._bars import amount, between, interval_bar, reach
 from discreet.releases.estimate_table import figure
 from discreet.releases.explain import explanation, factor_of, spent
+from discreet.releases.formats import notes_of
 from discreet.releases.html import as_html
 from discreet.releases.labels import readable
 from discreet.releases.line_chart import Point, line_chart
@@ -98,7 +99,7 @@ def _answer(report: ReportRelease, part: ReportPart) -> str:
         between_ = html.escape(between(answer.lower, answer.upper))
         return (
             f'<div class="number">{amount(answer.value)}</div><div class="bar">{bar}</div>'
-            f'<div class="quiet">{between_}</div>'
+            f'<div class="quiet">{between_}</div>{_notes(answer)}'
         )
     return _estimates(answer)
 
@@ -121,8 +122,11 @@ def _estimates(answer: Any) -> str:
         )
     head = "".join(f"<th>{html.escape(readable(name))}</th>" for name in answer.names)
     head += f'{"<td></td>" if plain else ""}<th class="n">{answer.value_heading}</th><th class="n">interval</th>'
-    notes = "".join(f"<p>{html.escape(text)}</p>" for text in answer.notes()) if hasattr(answer, "notes") else ""
-    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>{notes}'
+    return f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>{_notes(answer)}'
+
+
+def _notes(answer: Any) -> str:
+    return "".join(f"<p>{html.escape(text)}</p>" for text in notes_of(answer))
 
 
 def _key(name: str, key: Any) -> str:

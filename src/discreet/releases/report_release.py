@@ -120,13 +120,14 @@ class ReportRelease(Promised):
 
     def to_table(self, width: int | None = None) -> str:
         """For people, one question below the other."""
-        from discreet.releases.formats import formats_of, paragraph
+        from discreet.releases.formats import formats_of, notes_of, paragraph
 
         told = [f"{self.title}\n{'═' * len(self.title)}\n"]
         for part in self.parts:
             written = str(formats_of(part.answer)["table"](part.answer, self.each_confidence, width))
             promise = paragraph(part.answer.guarantee.sentence())
-            told.append(f"{part.title}\n\n{written.replace(promise, '').rstrip()}\n")
+            notes = "".join(f"\n{paragraph(text)}" for text in notes_of(part.answer))
+            told.append(f"{part.title}\n\n{written.replace(promise, '').rstrip()}{notes}\n")
         together = f"All intervals hold together with {100 * self.confidence:g} %."
         told.append(f"{paragraph(f'{self.guarantee.sentence()} {together}')}\n")
         return "\n".join(told)

@@ -9,12 +9,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError
+from discreet.privacy.checks import numbered
 from discreet.releases.explain import COUNTED, cut_of, factor_of, intervals_of, missing, several_spans, spent, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _OPEN = "______________________________"
+_NOTHING = "nothing by rule"
 _TRUST = {
     "central": "a curator holds the data and makes one release",
     "continual": "a curator holds the data and makes a release at every tick",
@@ -29,8 +32,23 @@ _ESTIMATED = {
 }
 
 
+def _answers(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The answers of a report by their titles; of anything else, itself."""
+    if "questions" not in told:
+        return {"": told}
+    return {str(each["title"]): each["answer"] for each in told["questions"]}
+
+
+def _of_each(told: dict[str, Any], what: Callable[[dict[str, Any]], str], nothing: str) -> str:
+    """What is said of each answer of a report, with its title; `nothing` is not."""
+    said = {title: text for title, answer in _answers(told).items() if (text := what(answer)) != nothing}
+    return "; ".join(f"{title}: {text}" if title else text for title, text in said.items()) or nothing
+
+
 def released(told: dict[str, Any]) -> str:
     """What was released, in words."""
+    if "questions" in told:
+        return f"answers to {numbered(len(told['questions']), 'question')} ({_of_each(told, released, '')})"
     columns = {
         role: " and ".join(map(repr, [name] if isinstance(name, str) else name))
         for role, name in (told.get("columns") or {}).items()
@@ -89,13 +107,39 @@ def _left_out(told: dict[str, Any]) -> str:
     """What the release says of what it lacks."""
     lacks = told.get("left_out")
     bounded = [] if lacks is None else [f"about {100 * lacks['value']:.2g} % of contributions, by bounding"]
-    return "; ".join([*bounded, *(["items below the threshold"] if told.get("threshold") else [])]) or "nothing by rule"
+    return "; ".join([*bounded, *(["items below the threshold"] if told.get("threshold") else [])]) or _NOTHING
 
 
 def _budget(values: dict[str, Any]) -> str:
     if values["epsilon"] is None:
         return f"rho = {values['rho']:g} (zCDP)" + (f", delta = {values['delta']:g}" if values["delta"] else "")
     return f"epsilon = {values['epsilon']:g}, delta = {values['delta']:g}"
+
+
+def _limits(told: dict[str, Any]) -> list[str]:
+    """What intervals contain and what is missing, where people were bounded."""
+    if not told.get("left_out"):
+        return []
+    if "counted" not in told:  # numbers, whose notes say it
+        notes = list(told.get("notes", ()))
+        if "estimate_of" in told:  # of groups, where it is beside them
+            notes.append(missing(**told["left_out"], covered=bool(notes)))
+        return [note.rstrip(".") for note in notes]
+    scaling = (told.get("error_model") or {}).get("scaling")
+    bounded = scaling is not None and scaling["covered"] is not None
+    contain, lacks = intervals_of(told["counted"], scaling), missing(**told["left_out"], covered=bounded)
+    return [contain.rstrip("."), lacks.rstrip(".")]
+
+
+def _bounds(told: dict[str, Any]) -> str:
+    """What bounds values, and what counts of a person."""
+    chosen = told.get("parameters") or {}
+    most = told["guarantee"]["unit"].get("max_items") or chosen.get("max_items")
+    said = [] if most is None else [f"at most {most} items of a person count"]
+    if ends := told.get("range") or chosen.get("range") or chosen.get("value_range"):
+        low, high = (end if isinstance(end, str) else f"{end:g}" for end in ends)  # text: days and times
+        said.append(f"values from {low} to {high}")
+    return "; ".join(said)
 
 
 def sign_off_sheet(
@@ -120,22 +164,14 @@ def sign_off_sheet(
         limits.append(f"for a person with 20 rows the factor {usual} becomes {weaker}, or more")
     if (several := several_spans(guarantee)) is not None:
         limits.append(several.rstrip("."))
-    if told.get("left_out") and "counted" in told:
-        scaling = (told.get("error_model") or {}).get("scaling")
-        bounded = scaling is not None and scaling["covered"] is not None
-        limits.append(intervals_of(told["counted"], scaling).rstrip("."))
-        limits.append(missing(**told["left_out"], covered=bounded).rstrip("."))
-    elif told.get("left_out"):  # numbers, whose notes say it
-        limits += [note.rstrip(".") for note in told["notes"]]
+    for title, answer in _answers(told).items():
+        limits += [f"{title}: {text}" if title else text for text in _limits(answer)]
     limits += [
         "facts about the whole group can still be learned",
         f"intervals: {100 * told.get('confidence', 0.95):g} % for all of them together",
     ]
     epsilon, delta = spent(guarantee)
-    bounds = [] if unit.get("max_items") is None else [f"at most {unit['max_items']} items of a person count"]
-    if "range" in told:
-        low, high = (end if isinstance(end, str) else f"{end:g}" for end in told["range"])  # text: days and times
-        bounds.append(f"values from {low} to {high}")
+    bounds = [text] if (text := _of_each(told, _bounds, "")) else []
     if isinstance(horizon_of(told), int):
         bounds.append(f"{horizon_of(told)} ticks, for which all is paid")
     elif horizon_of(told) == "any number of ticks":
@@ -152,8 +188,8 @@ def sign_off_sheet(
         "This release": f"{_budget(guarantee)}: a factor of {factor_of(guarantee)} at most"
         + (f", and {delta:g} more" if delta else ""),
         "All about these people": spent_by_all or _OPEN,
-        "Threshold": cut_of(told),
-        "Left out (bias)": _left_out(told),
+        "Threshold": _of_each(told, cut_of, "none"),
+        "Left out (bias)": _of_each(told, _left_out, _NOTHING),
         "Trust": _TRUST.get(guarantee["trust"], guarantee["trust"]),
         "Mechanism": guarantee["mechanism"] + (f" ({guarantee['reference']})" if guarantee["reference"] else ""),
         "Version": f"discreet {told['version']}" if told.get("version") else _OPEN,

@@ -1,5 +1,6 @@
 """`discreet explain` reads a release in JSON, and nothing else."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,8 @@ from tests.commands import run_here
 
 import discreet as dc
 from discreet.cli.explain import explain as command
+from discreet.releases.explain import COUNTED
+from discreet.releases.formats import formats_of, notes_of
 
 GUARANTEE = dc.Guarantee(dc.Event(), 1.0, 1e-9, "some mechanism").to_dict()
 
@@ -188,6 +191,7 @@ ASKED = {  # a command, what its sheet must say, and the horizon of its entry
     "distinct v.csv --column page --user who --rho 0.1": ("the number of different values", "one release"),
     "histogram v.csv --column page --universe u.txt --epsilon 1": ("items with counts of events", "one release"),
     "quantiles v.csv --column n --quantile 0.5 --range 0 9 --epsilon 1": ("values from 0 to 9", "one release"),
+    "report r.toml": ("to 2 questions (Count: the number of rows; Pages: items with counts of events", "one release"),
     "watch v.csv --column page --rows 100 --horizon 24 --once --state a --epsilon 1 --delta 1e-6": ("ticks 1 to 9", 24),
     "watch v.csv --rows 100 --horizon 24 --once --state b --total --rho 0.1": ("the number of rows so far", 24),
     "watch v.csv --rows 100 --once --state c --total --rho 0.1": (
@@ -202,6 +206,10 @@ ASKED = {  # a command, what its sheet must say, and the horizon of its entry
 @pytest.mark.parametrize("asked", ASKED)
 def test_releases_of_every_command_have_a_sheet_and_an_entry(asked, tmp_path):
     (tmp_path / "u.txt").write_text("a\nb\n")
+    (tmp_path / "r.toml").write_text(
+        'epsilon = 1\n[data]\nfiles = "v.csv"\n[[questions]]\nkind = "count"\n[[questions]]\ntitle = "Pages"\n'
+        'kind = "histogram"\ncolumn = "page"\nuniverse = "u.txt"\n'
+    )
     rows = "".join(f"{'ab'[n % 2]},w{n % 300},{n % 10}\n" for n in range(900))
     (tmp_path / "v.csv").write_text("page,who,n\n" + rows)
     words = asked.split()
@@ -242,3 +250,45 @@ def test_the_charge_of_a_release_is_found_in_its_ledger(asked, tmp_path):
     other["guarantee"]["epsilon"] = 3.0
     sheet = run_here("explain", "-", "--sheet", *paying, input=json.dumps(other), cwd=tmp_path).stdout
     assert re.search(r"^Charge id: +_+$", sheet, re.MULTILINE)
+
+
+PEOPLE = {"who": [f"w{n % 300}" for n in range(1200)], "page": [f"p{n % 3}" for n in range(1200)], "n": [5.0] * 1200}
+WHO = {"user": "who"}
+OF_PEOPLE = {  # questions, and the bounds that their sheet must name
+    "top": (dc.Top(column="page"), ""),
+    "top of values": (dc.Top(column="page", value="n", value_range=(0, 9), **WHO), "values from 0 to 9"),
+    "histogram": (
+        dc.Histogram(column="page", universe=["p0"], max_items=2), "at most 2 items of a person count",
+    ),
+    "sum": (dc.Sum(column="n", range=(-1, 9)), "values from -1 to 9"),
+    "count by group": (dc.Count(by="page"), ""),
+    "sum by group": (dc.Sum(column="n", range=(0, 9), by="page"), "values from 0 to 9"),
+    "quantiles": (dc.Quantiles(column="n", range=(0, 9)), "values from 0 to 9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [*OF_PEOPLE, "all of them in a report"])
+def test_a_sheet_says_what_bounds_and_what_is_missing(asked, tmp_path, capsys):
+    """Of a report for each of its answers: anyone who signs would take "none" for nothing is missing."""
+    budget, path = dc.Budget(20.0, 1e-6), tmp_path / "release.json"
+    if asked in OF_PEOPLE:
+        question, bounds = OF_PEOPLE[asked]
+        answers, named = {"": dc.answer(dataclasses.replace(question, **WHO), PEOPLE, budget)}, {"": bounds}
+        made = answers[""]
+    else:
+        made = dc.Report({name: each for name, (each, _) in OF_PEOPLE.items()}, budget, **WHO).answer(PEOPLE)
+        answers = {f"{part.title}: ": part.answer for part in made.parts}
+        named = {f"{name}: ": bounds for name, (_, bounds) in OF_PEOPLE.items()}
+    path.write_text(made.to_json() if hasattr(made, "to_json") else formats_of(made)["json"](made, 0.95, None))
+    explain(path, "--sheet")
+    sheet = " ".join(capsys.readouterr().out.split())
+    for title, answer in answers.items():
+        assert f"{title}{named[title]}" in sheet
+        if getattr(answer, "left_out", None) is not None:
+            assert f"{title}about {100 * answer.left_out.value:.2g} % of contributions, by bounding" in sheet
+            for note in notes_of(answer):
+                told = note.removeprefix(f"Counts are {COUNTED.get(getattr(answer, 'counted', ''))}. ")
+                assert f"- {title}{told.rstrip('.')}" in sheet
+        if getattr(answer, "threshold", None):
+            assert f"{title}an item is found from about {answer.threshold:g} people" in sheet
+    assert ("Bounds: none" in sheet) == (not any(named.values()))

@@ -225,6 +225,20 @@ def test_words_of_the_report_are_those_of_its_questions():
     assert list(asked.questions) == ["People where size < 50", "People"]
 
 
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        (dc.Top(column="URL", k=5, where="status = 'OK'"), "Top 5 of URL where status = 'OK'"),
+        (dc.Top(column=["Land", "URL"], by="Shop"), "Top 100 of Land and URL by Shop"),
+        (dc.Distinct(column="IP"), "Different values of IP"),
+        (dc.Count(user="IP", every="1d", time="T"), "People every 1d"),
+        (dc.Mean(column="Bytes", range=(0, 1)), "Mean of Bytes"),
+    ],
+)
+def test_titles_spell_columns_and_conditions_as_they_are(question, title):
+    assert list(Report([question], BUDGET).questions) == [title]
+
+
 def test_what_is_no_report():
     for wrong in ([], {}, ["top"], [report()]):
         with pytest.raises(dc.ParameterError, match="question"):
