@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from functools import cache
 from pathlib import Path
 
@@ -164,6 +165,18 @@ def test_every_mechanism_has_a_row():
     # The choice that a sampler of `known_gumbel` makes alone.
     assert offered() - {"continual.one_shot.select_gumbel"} == {*TABLE} - more
     assert drawn() == {*SAMPLERS}
+
+
+def test_every_mechanism_has_a_row_of_the_audit_and_names_a_page_that_is_there():
+    """What blocks of a release over time are made of is audited in it; shuffled reports are the audit's own."""
+    rows = {case.mechanism for case in cases()}
+    found = {f"{row.__module__.split('.')[1]}.{row.__name__}": row for row in rows}
+    mechanisms = {name for name in offered() if ".one_shot." not in name and name != "multiparty.ShuffledReports"}
+    assert mechanisms <= {*found}
+    for name in mechanisms:
+        pages = re.findall(r"docs/[a-z/-]+\.md", f"{found[name].__doc__} {getattr(found[name], 'reference', '')}")
+        assert pages, name
+        assert not [page for page in pages if not (ROOT.parent / page).is_file()], name
 
 
 @cache

@@ -1,9 +1,11 @@
-"""A name means one thing: no two classes share one, and no function is called `_`."""
+"""A name means one thing: no two classes share one, no function is called `_`, and options are the command line's."""
 
 import ast
 import re
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 SOURCES = Path(__file__).parents[2] / "src"
 # How many different people (or items) there are: the same question to two trust models, public in both.
@@ -44,3 +46,33 @@ def test_a_file_has_a_name_that_no_other_has():
 def test_files_are_called_by_things():
     stems = {path.stem for path in SOURCES.rglob("*.py")}
     assert {stem for stem in stems if re.fullmatch(r"_?[a-z]+(ing|ed)", stem)} <= NOUNS | NO_THINGS
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def said(tree):
+    """All texts of a file but what documents it, and the commands that a question gives as an example of itself."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "var(--" not in node.value:  # of CSS
+            yield node.value
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            waiting += (
+                () if getattr(getattr(node, "target", None), "id", "") == "example" else ast.iter_child_nodes(node)
+            )
+
+
+@pytest.mark.parametrize(
+    "room", sorted({path.name for path in (SOURCES / "discreet").iterdir()} - {"cli", "service", "__pycache__"})
+)
+def test_nothing_below_the_front_ends_names_an_option_or_prints(room):
+    """Words of a question stand in braces there, and every front end spells them."""
+    path = SOURCES / "discreet" / room
+    for each in [path] if path.suffix == ".py" else sorted(path.rglob("*.py")):
+        text = each.read_text(encoding="utf-8")
+        if "--" in text or "print(" in text:
+            tree = ast.parse(text)
+            assert not [words for words in said(tree) if OPTION.search(words)], each
+            assert not [node for node in ast.walk(tree) if getattr(node, "id", None) == "print"], each

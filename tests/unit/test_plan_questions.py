@@ -20,7 +20,7 @@ def test_errors_are_those_of_the_mechanisms(budget):
     assert rows["each of 30 items, people, 2 items of each", "a person"].error == people.error_bound(0.1)
     ranks = [row.error for row in plan.rows if row.command == "quantiles"]
     assert ranks[0] <= ranks[1] <= 1.5 * ranks[0]  # in rows, and in votes of people
-    commands = {"count", "distinct", "sum", "mean", "variance", "histogram", "quantiles", "--max-bad 10%"}
+    commands = {"count", "distinct", "sum", "mean", "variance", "histogram", "quantiles", "max_bad=10%"}
     assert {row.command for row in plan.rows} == commands
 
 

@@ -38,7 +38,7 @@ import pyarrow as pa
 from discreet._data_class import dataclass, field
 from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 from discreet.engines.conditions import LONGEST, Plan, literal, longer, plan_of, true_rows
-from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
+from discreet.errors import DataError, DiscreetError, ParameterError, WordError, did_you_mean
 from discreet.events.files import FileRows, Files
 from discreet.events.inputs import expand
 from discreet.events.items import choose, kind_of, without_views
@@ -137,14 +137,14 @@ _WHY = {
 _ALONE = "a row of the result must come from one row of the input, and from it alone"
 
 
-_OR = " (of `top`, --rows-of-the-result-are-the-events takes rows of any result, and the guarantee says so)"
+_OR = " ({rows_of_the_result_are_the_events} takes rows of any result, and the guarantee says so)"
 _IN_NO_QUERY = ("not known here", "not on the list", "files are ", "name them in", "write WITH")
 """Reasons that hold where rows of any result are the events, too."""
 
 
 def _refused(what: str, why: str) -> ParameterError:
     others = any(words in why for words in _IN_NO_QUERY)
-    return ParameterError(f"{what} is not accepted: {why}; {_ALONE}{'' if others else _OR}")
+    return WordError(f"{what} is not accepted: {why}; {_ALONE}{'' if others else _OR}")
 
 
 _NODES = {
@@ -157,8 +157,8 @@ _TABLES = {
     "JOIN": ("a join", "one row of the input can become many; lookup adds the columns of a public table"),
     "TABLE_FUNCTION": (
         "a function in FROM",
-        f"files are read by discreet: FROM 'log.csv', or FROM {FILES} for those that are given (--delimiter and the "
-        "like say how)",
+        f"files are read by discreet: FROM 'log.csv', or FROM {FILES} for those that are given (other words say "
+        "how they are written)",
     ),
     "EXPRESSION_LIST": ("VALUES", "its rows are not in the input"),
     "EMPTY": ("a query without FROM", "its row is not in the input"),
@@ -678,8 +678,8 @@ def where(condition: str) -> Query:
     tree = maker.parsed(f"SELECT * FROM {FILES} WHERE {condition}\n")["statements"][0]["node"]
     try:
         flat = maker.query(tree, {})
-    except ParameterError as error:  # rows of any result are those of a whole query
-        raise ParameterError(str(error).removesuffix(_OR)) from None
+    except WordError as error:  # rows of any result are those of a whole query
+        raise ParameterError(error.text.removesuffix(_OR)) from None
     if flat.source.lower() != FILES or not flat.star or flat.outputs or not flat.conditions:
         raise ParameterError("where must be an SQL condition, such as status = 404")
     return Query(condition, flat, maker)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
+from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError, WordError
 from discreet.events.inputs import shown
 from discreet.events.items import choose, without_views
 
@@ -42,9 +42,7 @@ class DatabaseTable:
         self.name = shown(url)
         address, _, self._table = url.partition("#")
         if not self._table:
-            raise ParameterError(
-                f"{self.name}: which table? Add #TABLE, or give a query (--sql, sql=) that reads FROM it"
-            )
+            raise WordError(f"{self.name}: which table? Add #TABLE, or give a query ({{sql}}) that reads FROM it")
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:

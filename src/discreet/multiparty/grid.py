@@ -278,6 +278,7 @@ class GridHierarchy(LevelProtocol):
         one box of each and their noises are independent. With a local protocol a report goes to one combination,
         drawn before the item is looked at, with the whole epsilon.
     Follows [MDP] section 3.4 and the remark on orthogonal ranges.
+    Argument: docs/privacy/multiparty.md.
 
     Args:
         universe: A tuple of ordered universes, one a dimension: each a size, a range, a list in its order, or

@@ -32,6 +32,7 @@ class HadamardResponse(LocalProtocol):
         agree in half of the rows.
     Variance: n c^2 - f, exactly, for n reports and an item with count f.
     Follows [MDP] section 2.1.
+    Argument: docs/privacy/multiparty.md.
     """
 
     family = 1

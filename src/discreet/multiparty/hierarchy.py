@@ -264,6 +264,7 @@ class Hierarchy(LevelProtocol):
         looked at, with the whole epsilon: much better than a split, as the variance of a report grows like 1/epsilon^2.
     Estimates: a level's, which are unbiased; of sampled reports, times (all reports)/(those of the level).
     Follows [MDP] section 3.4.
+    Argument: docs/privacy/multiparty.md.
 
     Args:
         universe: An ordered one: a size, a range, a list in its order, or `Strings(alphabet, max_length)`.

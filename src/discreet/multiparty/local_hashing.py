@@ -35,6 +35,7 @@ class LocalHashing(LocalProtocol):
     Variance: (n - f) v(1/g) + f v(p) with v(s) = s (1 - s)/(p - 1/g)^2; g is the best of the whole numbers beside
         e^eps + 1, and the first part is then about 4 n e^eps/(e^eps - 1)^2.
     Follows Wang, Blocki, Li, Jha (2017), the peer of [MDP] section 3.2.
+    Argument: docs/privacy/multiparty.md.
     """
 
     family = 2

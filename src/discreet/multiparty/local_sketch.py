@@ -34,6 +34,7 @@ class LocalSketch(LocalProtocol):
     Variance: n v + (n - f)/s, exactly, with v = 2 q/(1 - q)^2, q = e^(-eps/2): the noise's.
     Columns: s = ceil((e^(eps/2) - 1)^2/e^(eps/2)) by default, which makes the two parts about equal.
     Follows [MDP] section 3.2.
+    Argument: docs/privacy/multiparty.md.
     """
 
     columns: int | None = None

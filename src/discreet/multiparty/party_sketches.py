@@ -166,6 +166,7 @@ class IndependentSketches(WholeSketches):
     Variance: a party's row has that of the noise and F2/width at most; estimated from the noisy cells.
     Follows [MDP] section 3.1, with one row by default: over many parties errors average out anyway, and R rows cost R
         times the noise variance. More rows pay where few items make up most of a party's and columns are scarce.
+    Argument: docs/privacy/multiparty.md.
     """
 
     items_per_column: float = 1.0

@@ -115,6 +115,8 @@ class Moment(IntervalQuestions):
 class Stream(BlockStream):
     """The public parameters of one stream; everybody has the same.
 
+    Argument: docs/privacy/multiparty.md.
+
     Args:
         round_id: Names the stream; the hash functions follow from it.
         budget: A pure epsilon for all that a party ever sends.
@@ -209,6 +211,7 @@ class HierarchicalStream(Stream):
 
     Unit: the item of one party at one step is replaced by another, or by nothing. Guarantee: pure epsilon for all that
         a party ever sends. Follows [MDP] sections 3.4 and 4.
+    Argument: docs/privacy/multiparty.md.
 
     Args:
         universe: An ordered one: a size, a range, a list in its order, or `Strings(alphabet, max_length)`.

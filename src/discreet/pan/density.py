@@ -23,6 +23,7 @@ class Density(SampledBits):
     Error: at most count_bound(m)/(m gap) except with probability beta; gap = tanh(epsilon_state/2).
     for_accuracy: |value - density| <= alpha.
     Follows [PAN] section 3 and Theorem 3.2 (its Figure 1, rebuilt), with the tight pair of coins by default.
+    Argument: docs/privacy/pan.md.
     """
 
     family = 120

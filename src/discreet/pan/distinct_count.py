@@ -35,6 +35,7 @@ class DistinctCount(Hashed):
     Interval: all D that the counts do not contradict at the stated confidence, by Chernoff's bound (the bits of the
         buckets are negatively associated), taking the hash as random; it is 4-wise independent.
     Follows [PAN] section 3, "Obtaining a multiplicative error".
+    Argument: docs/privacy/pan.md.
     """
 
     family = 121

@@ -55,6 +55,7 @@ class HeavyFraction(Sampled):
         at rho = 1; with two tables about (b+a)/(b-a) times; the ladder's grows with the number of tables.
     for_accuracy: the value is within alpha of the ramp, for one k.
     Follows [PAN] section 4, Theorem 4.1.
+    Argument: docs/privacy/pan.md.
     """
 
     family = 123

@@ -46,6 +46,7 @@ class Incidence(SampledCounters):
         2^30) from one state, and each such release is one of the planned ones.
     Error: squares about twice that of the density. Follows [PAN] section 5, Theorem 5.1.
     for_accuracy: |value - incidence| <= alpha.
+    Argument: docs/privacy/pan.md.
     """
 
     family = 125

@@ -65,6 +65,7 @@ class ModularIncidence(SampledCounters):
     for_accuracy: every `unbiased` fraction is within alpha. Those of `values` are then within 2 alpha: projecting
         shifts all by the same amount, which is at most alpha.
     Follows [PAN] section 5.1, Theorem 5.2.
+    Argument: docs/privacy/pan.md.
     """
 
     family = 124

@@ -159,8 +159,8 @@ class Steps:
         else:
             what = f"a copy of the state published another version of step {tick}"
         return OldStateError(
-            f"{what}. Use the newer state. If it is lost, you can continue from this one (restored=True, "
-            "--restored); that costs the whole budget once more",
+            f"{what}. Use the newer state. If it is lost, you can continue from this one with `restored`, which "
+            "costs the whole budget once more",
             tick=tick,
             known=known,
         )

@@ -43,6 +43,7 @@ class InnerProductCounter:
         that is why no private sketch does this ([PAN] Theorem 7.2).
     Error: (ones - p0 n)/gap is within sqrt(n log(2/beta)/2)/gap; V_i is right for a clear majority of enough votes.
     Follows [PAN] section 7.
+    Argument: docs/privacy/pan.md.
 
     Args:
         length: Of the vectors.

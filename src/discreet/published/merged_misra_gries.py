@@ -33,6 +33,7 @@ class MergedMisraGries(Round):
     Estimate: the sum of what was sent. Biased: a party leaves out up to n_i/(k+1) and the cut, and what
         passes the cut by chance is added.
     The baseline of Chan, Li, Shi, Xu (2012) that [MDP] sections 3.1 and 5 compare with (PMG, PDCH).
+    Argument: docs/privacy/multiparty.md.
     """
 
     capacity: int = 64

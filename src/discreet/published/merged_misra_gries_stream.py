@@ -129,6 +129,7 @@ class MergedMisraGriesStream(BlockStream):
     Estimate: the sum of what was sent of the blocks that cover the time. Biased: of every party and block up to
         steps/(k + 1) and the cut are left out.
     Chan, Li, Shi, Xu (2012), with which [MDP] section 5 compares streams (PDCH).
+    Argument: docs/privacy/multiparty.md.
 
     Args:
         round_id, budget, epoch_steps, horizon, window: As for a `Stream`.

@@ -25,6 +25,7 @@ class MergedSketch(WholeSketches):
         party: one row is off by whole counts, which is why there are several.
     Variance: a row has that of all parties' noise and F2/columns at most, F2 of all items together; estimated.
     The baseline of [MDP] section 3.1 (Noisy-CS).
+    Argument: docs/privacy/multiparty.md.
     """
 
     columns: int = 1024

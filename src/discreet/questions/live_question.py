@@ -52,7 +52,7 @@ class LiveQuestion(Worded):
         None, "List of all items that may be published, known in advance.", plain("FILE|N|A:B", _texts)
     )
     where: str | None = word(None, SAID["where"], plain("SQL"))
-    lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"))
+    lookup: Any = word(None, "Public table to join: one row per value of its key.", plain("FILE"))
     on: str | None = word(None, "Column that joins the input and the lookup.", one_column())
     bad_rows: str = word("skip", SAID["bad_rows"], choice("skip", "error"))
     k: int = word(20, "List at most N items.", whole(1), letter="k")

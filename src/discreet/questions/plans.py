@@ -488,7 +488,7 @@ def _rows(budget: Budget, listed: int, max_items: int, max_rows: int, beta: floa
             f"bad {'rows' if unit == Event() else 'people'} noticed by max_bad=10%, for {SHARE:.0%} of the budget"
         )
         scale = float(test.noise.scale) / test.share.denominator
-        yield QuestionRow(question, hides, "--max-bad 10%", test.name, test.noise.law, scale, test.noticed)
+        yield QuestionRow(question, hides, "max_bad=10%", test.name, test.noise.law, scale, test.noticed)
 
 
 # ---- one question, in sentences --------------------------------------------------------------------------------------
@@ -504,7 +504,7 @@ def preview(question: Question, budget: Budget, confidence: float = 0.95) -> lis
     sure = f"with {confidence:.0%} confidence"
     lines += _of_top(question, budget, confidence) if question.name == "top" else _of_number(question, budget, sure)
     if question.is_grouped and question.groups is None:
-        lines.append("A group is listed where it is large enough: give a public list with --groups to see all of them.")
+        lines.append("A group is listed where it is large enough: a public list of groups shows all of them.")
     return lines
 
 

@@ -163,7 +163,7 @@ class Question(Worded, abc.ABC):
         advanced=True,
     )
     where: str | None = word(None, SAID["where"], plain("SQL"))
-    lookup: Any = word(None, "Public table to join: one row per value of --on.", plain("FILE"), advanced=True)
+    lookup: Any = word(None, "Public table to join: one row per value of its key.", plain("FILE"), advanced=True)
     on: str | None = word(None, "Column that joins the data and the lookup.", column(), advanced=True)
     nulls: str = word("error", SAID["nulls"], choice("error", "skip"))
     bad_rows: str = word("skip", SAID["bad_rows"], choice("skip", "error"), old=("bad_items",))

@@ -61,6 +61,8 @@ def _as_of_questions(name: str) -> Any:
 class Report(Worded):
     """Several questions about the same people, asked at once.
 
+    Argument: docs/privacy/reports.md.
+
     Args:
         questions: A mapping of titles to questions, or a list of questions, whose words then make their titles.
         budget: What all answers together may cost.

@@ -134,7 +134,7 @@ def test_what_is_refused_says_why(query):
 def test_a_condition_has_no_whole_query():
     with pytest.raises(dc.ParameterError, match=r"and from it alone$"):
         sql.where("a > avg(a)")
-    with pytest.raises(dc.ParameterError, match="--rows-of-the-result-are-the-events"):
+    with pytest.raises(dc.ParameterError, match="rows_of_the_result_are_the_events"):
         sql.select("select avg(a) from files")
     for never in ("select getenv('a') as a from files", "select a from read_csv('a.csv')"):
         with pytest.raises(dc.ParameterError, match=r"and from it alone$"):
