@@ -146,6 +146,17 @@ def test_what_cannot_be_moved_is_refused_and_stays(old, new, tmp_path):
     old.account("clicks").charge(dc.Budget(1.0))
 
 
+def test_a_ledger_is_not_moved_to_itself(new, ledger_path, tmp_path):
+    """Under whichever name. It was taken for one that another process had locked, after a minute."""
+    other = ledger_path
+    if "://" not in str(ledger_path):
+        other = tmp_path / "link.sqlite"
+        other.symlink_to(ledger_path)
+    with pytest.raises(dc.ParameterError, match="must move to a different ledger; this is the same one"):
+        transfer.move("visits", new, dc.Ledger(other, timeout=0.1))
+    new.account("visits").charge(dc.Budget(1.0))
+
+
 def test_a_move_that_loses_an_event_is_noticed(old, new, monkeypatch):
     append = LogWriter.append
 

@@ -8,6 +8,8 @@ that states of streams go on with it.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from discreet._data_class import replace
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.ledger.accounts import Ledger
@@ -16,6 +18,8 @@ from discreet.privacy.ledger.event_log import MOVED_VERSION, LedgerEvent, LogRea
 
 def move(account: str, source: Ledger, target: Ledger) -> int:
     """Move an account, and return how many events it has. LedgerError while a charge waits for its release."""
+    if source._log.place == target._log.place:  # it would wait for its own lock
+        _refuse_same()
     with target._log.writing(create=True) as there, source._log.writing() as here:
         _move(account, here, there, target._log.place)
     source.verify()
@@ -31,7 +35,7 @@ def move(account: str, source: Ledger, target: Ledger) -> int:
 
 def _move(account: str, here: LogWriter, there: LogWriter, place: str) -> None:
     if there.end[0] and there.identity == here.identity:
-        raise ParameterError("an account must move to a different ledger; this is the same one, or a copy of it")
+        _refuse_same()
     balance, found = here.balance(account), there.balance(account)
     if balance is None:
         raise LedgerError(f"no account named {account!r} to move")
@@ -54,6 +58,10 @@ def _move(account: str, here: LogWriter, there: LogWriter, place: str) -> None:
     if limit.moved is None:
         left = replace(limit, moved=place).to_dict()
         here.append(account, "grant", None, {**told, **left}, version=MOVED_VERSION)
+
+
+def _refuse_same() -> NoReturn:
+    raise ParameterError("an account must move to a different ledger; this is the same one, or a copy of it")
 
 
 def _check_closed(account: str, events: list[LedgerEvent]) -> None:
