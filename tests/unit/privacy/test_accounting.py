@@ -177,11 +177,35 @@ def test_different_epsilons_meet_the_exact_law():
         assert exact(total) <= delta < exact(0.995 * total)
 
 
-def test_one_more_charge_costs_what_the_sum_costs():
-    tally = Tally.of([Charge(0.1, 1e-9)] * 20 + [Charge(0.07)] * 5)
-    for more in (Charge(0.2), Charge(0.05, 1e-8), Charge(None, rho=0.01), Charge(None, rho=0.01, noise="gaussian")):
+RESPONSES = [Charge(0.1, 1e-9)] * 20 + [Charge(0.07)] * 5
+
+
+@pytest.mark.parametrize(
+    "charges",
+    [
+        RESPONSES,
+        [*RESPONSES, Charge(None, rho=0.002)],
+        [*RESPONSES, Charge(None, 1e-8, rho=0.002)],
+        [*RESPONSES, Charge(None, rho=0.002, noise="gaussian")],
+        [Charge(None, rho=0.002, noise="gaussian")] * 3,
+        [Charge(None, rho=0.002, noise="gaussian"), Charge(None, rho=0.001)],
+    ],
+    ids=["responses", "rhos, too", "rhos with a delta, too", "Gaussians, too", "Gaussians", "Gaussians and rhos"],
+)
+def test_one_more_charge_costs_what_the_sum_costs(charges):
+    tally = Tally.of(charges)
+    for more in (
+        Charge(0.2),
+        Charge(0.05, 1e-8),
+        Charge(0.05, 8e-7),
+        Charge(None, rho=0.01),
+        Charge(None, 8e-7, rho=0.01),
+        Charge(None, rho=0.01, noise="gaussian"),
+    ):
         assert tally.cost(1e-6, more=more) == pytest.approx(tally.plus(more).cost(1e-6), rel=2e-3)
         assert tally.cost(1e-6, more=more) > tally.cost(1e-6)
+    for more in (Charge(0.05, 2e-6), Charge(0.0, 2e-6), Charge(None, 2e-6, rho=0.01)):
+        assert tally.cost(1e-6, more=more) == math.inf  # its delta alone is more
 
 
 def test_budgets_are_neither_exceeded_nor_refused_by_rounding():
