@@ -30,7 +30,9 @@ from discreet.multiparty.post import Questions
 from discreet.pan.intervals import smallest_sample
 from discreet.pan.responses import Response, response_weights
 from discreet.privacy import Unit
+from discreet.privacy.calibration.correlated_noise import correlated_calibration
 from discreet.privacy.calibration.gaussian import smallest_sigma
+from discreet.privacy.calibration.sparse_histogram import gshm_calibration
 from discreet.privacy.calibration.tick_noise import TickNoise
 from discreet.privacy.guarantee import unit_named
 from discreet.privacy.spans import Calendar, Period
@@ -38,7 +40,7 @@ from discreet.privacy.steps import Steps
 from discreet.privacy.zcdp_filter import ZcdpFilter
 from discreet.releases.error_model import Noise
 from discreet.summaries.moments import ValueMoment
-from discreet.summaries.people import ValueRange
+from discreet.summaries.people import ListedPeople, People, ValueRange
 
 BUDGET = dc.Budget(1.0, 1e-6)
 PURE = dc.Budget(1.0)
@@ -130,6 +132,16 @@ REFUSED = {
         lambda: TickNoise("ticks", 4, 1.0).difference(-1, 3), ParameterError, "ticks must be 1 to 4",
     ),
     "no noise is enough": (lambda: smallest_sigma(lambda sigma: 1.0, 0.5, 1.0), ParameterError, "too small to compute"),
+    "more changes than are summed up": (
+        lambda: gshm_calibration(1.0, 1e-6, 10**7 + 1), ParameterError, "changes must be at most 10000000, not",
+    ),
+    "more correlated changes than are summed up": (
+        lambda: correlated_calibration(1.0, 1e-6, 10**7 + 1), ParameterError, "changes must be at most 10000000, not",
+    ),
+    "people who do not say what they have together": (
+        lambda: People.holdings(ListedPeople([]), np.zeros(0, np.int64)),
+        IncompatibleSummaryError, "ListedPeople does not say which items people have together",
+    ),
     "a filter without delta": (lambda: ZcdpFilter.of(PURE), ParameterError, "needs epsilon and delta > 0"),
     "a filter of all of delta": (
         lambda: ZcdpFilter.of(BUDGET, 1.0), ParameterError, "delta_share must be at least 0 and less than 1",

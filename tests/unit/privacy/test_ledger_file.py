@@ -10,6 +10,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.ledgers import tamper, used_account
@@ -237,6 +238,45 @@ def test_a_backup_that_was_stopped_before_its_last_step_is_finished(account, pat
     os.link(copy, tmp_path / ".copy.sqlite")  # a name that no backup has
     with pytest.raises(dc.LedgerError, match="hard links"):
         dc.Ledger(copy).verify()
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (FileExistsError(17, "File exists"), r"already exists; a backup never replaces a file\. Choose another name$"),
+        (PermissionError(1, "Operation not permitted"), r"cannot be written: Operation not permitted$"),
+    ],
+)
+def test_a_backup_that_gets_no_name_leaves_nothing(account, path, tmp_path, monkeypatch, failure, words):
+    """Somebody made a file of that name meanwhile, or the file system has no links."""
+    monkeypatch.setattr(os, "link", mock.Mock(side_effect=failure))
+    with pytest.raises(dc.LedgerError, match=words):
+        dc.Ledger(path).backup(tmp_path / "copy.sqlite")
+    assert os.listdir(tmp_path) == ["budgets.sqlite"]
+
+
+def test_a_backup_is_on_disk_and_follows_no_link_that_leads_nowhere(account, path, tmp_path, monkeypatch):
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "elsewhere.sqlite")
+    with pytest.raises(dc.LedgerError, match="never replaces"):
+        dc.Ledger(path).backup(tmp_path / "link.sqlite")
+    synced = []
+    monkeypatch.setattr(sqlite, "sync_folder", lambda folder: synced.append((folder, os.listdir(folder))))
+    dc.Ledger(path).backup(tmp_path / "copy.sqlite")
+    assert synced[-1] == (tmp_path, mock.ANY)
+    assert "copy.sqlite" in synced[-1][1]  # its name, too
+    assert not (tmp_path / "elsewhere.sqlite").exists()
+
+
+def test_a_file_has_no_roles(tmp_path):
+    ledger = dc.Ledger(tmp_path / "new.sqlite")
+    for roles in ({"may_charge": ["job"]}, {"may_read": ["auditor"]}):
+        with pytest.raises(dc.ParameterError, match="a ledger file has no roles; anyone who may write the file can"):
+            ledger.create(**roles)
+    assert os.listdir(tmp_path) == []
+    for _ in range(2):  # and once more changes nothing
+        ledger.create()
+        assert (ledger.accounts(), ledger.verify()) == ([], 0)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
