@@ -242,6 +242,8 @@ class RandomSource:
         minimum, parameter = whole_number("minimum", minimum, -(2**62), 2**62), exact("sigma", sigma, MAX_SCALE)
         trials = whole_number("trials", trials, 0, 2**64)
         if minimum <= 0:  # by symmetry
+            if trials >= 2**63:
+                raise ParameterError("trials must be below 2**63 for a minimum of at most 0, which most noises reach")
             fewer = self.discrete_gaussian_exceedances(trials, parameter, 1 - minimum, 1 if size is None else size)
             values = trials - fewer
             return int(values[0]) if size is None else values

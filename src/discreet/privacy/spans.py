@@ -148,7 +148,7 @@ class Calendar:
         day = self._day(moment)
         if unit == "month":
             months = (12 * day.year + day.month - 1 - 12 * 1970) // number * number + 12 * 1970
-            return date(months // 12, months % 12 + 1, 1).isoformat()
+            return _month(months)
         # 1970 began on a Thursday, three days after the Monday from which weeks are counted.
         length, shift = (7 * number, 3) if unit == "week" else (number, 0)
         days = ((day - _EPOCH).days + shift) // length * length - shift
@@ -161,8 +161,7 @@ class Calendar:
             return _written(_utc(self._parsed(name)) + timedelta(seconds=number * unit))
         day = date.fromisoformat(name)
         if unit == "month":
-            months = 12 * day.year + day.month - 1 + number
-            return date(months // 12, months % 12 + 1, 1).isoformat()
+            return _month(12 * day.year + day.month - 1 + number)
         return (day + number * (7 if unit == "week" else 1) * _DAY).isoformat()
 
     def _before(self, name: str) -> str:
@@ -192,6 +191,13 @@ class Calendar:
             pass
         form = "a date as in 2026-11-15" if self.of_days else "a time as in 2026-11-15T13:00:00Z"
         raise ParameterError(f"period must be {form}, or the first and the last of several, not {value!r}")
+
+
+def _month(months: int) -> str:
+    """The first day of a month, counted from that of the year 0."""
+    if not 12 <= months < 12 * 10_000:
+        raise OverflowError("date value out of range")  # as of days
+    return date(months // 12, months % 12 + 1, 1).isoformat()
 
 
 def _utc(moment: date | datetime) -> datetime:

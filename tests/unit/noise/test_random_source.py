@@ -113,6 +113,8 @@ def test_a_scale_with_too_many_digits_is_refused_not_rounded():
         ("discrete_gaussian_at_least", (1, 2**62 + 1)),
         ("discrete_gaussian_exceedances", (-1, 1, 1)),
         ("discrete_gaussian_exceedances", (5, 2**51, 1)),
+        ("discrete_gaussian_exceedances", (2**63, 1, -40)),
+        ("discrete_laplace_exceedances", (2**63, 1, -60)),
         ("bytes", (-1,)),
         ("sample_without_replacement", (3, 4)),
         ("permutation", (-1,)),

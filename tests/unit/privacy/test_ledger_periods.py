@@ -71,6 +71,23 @@ def test_a_charge_about_many_days_is_one_about_each(account):
     assert account.statement("2026-11-10").charges == 2
 
 
+@pytest.mark.parametrize("fullest", ["2026-11-01", "2026-11-10", "2026-11-30"])
+def test_a_check_and_a_charge_look_at_every_day(account, fullest):
+    """The first, one in the middle, the last: what one of them cannot pay is refused, and the day is named."""
+    account.charge(dc.Budget(3.0), unit=DAY, period=fullest)
+    account.charge(dc.Budget(0.5), unit=DAY, period=("2026-11-05", "2026-11-20"))
+    month = {"unit": DAY, "period": ("2026-11-01", "2026-11-30")}
+    left = 4.0 - account.statement(fullest).spent.epsilon
+    for operation in (account.check, account.charge, lambda budget, **more: account.begin("c", budget, **more)):
+        with pytest.raises(dc.BudgetExceededError, match=f"about {fullest}:") as caught:
+            operation(dc.Budget(left + 0.25), **month)
+        assert (caught.value.about, caught.value.remaining.epsilon) == (fullest, left)
+    account.check(dc.Budget(left), **month)
+    account.charge(dc.Budget(left), **month)
+    with pytest.raises(dc.BudgetExceededError, match=f"about {fullest}:"):
+        account.check(dc.Budget(0.25), **month)
+
+
 @pytest.mark.parametrize("accounting", ["tight", "basic", "zcdp"])
 def test_every_accounting_is_done_day_by_day(path, accounting):
     ledger = dc.Ledger(path)
@@ -323,10 +340,30 @@ def test_periods_are_made_of_whole_spans():
         with pytest.raises(dc.ParameterError):
             Calendar("1d").period(bad)
     assert Calendar("1d").period(datetime.date(2026, 11, 15)) == Period("2026-11-15", "2026-11-16")
+    for text, bad in (("1mo", "9999-12-01"), ("5mo", "0001-01-01"), ("1w", "9999-12-27"), ("1h", "9999-12-31T23:00Z")):
+        with pytest.raises(dc.ParameterError, match="must be within the years 1 to 9999"):
+            Calendar(text).period(bad)
+    assert Calendar("1mo").period("9999-11-01") == Period("9999-11-01", "9999-12-01")
     assert dc.User(per="01d", zone="UTC") == DAY
     for bad in ({"per": "1y"}, {"per": "0d"}, {"zone": "Europe/Berlin"}, {"per": "1d", "zone": "Mars"}):
         with pytest.raises(dc.ParameterError):
             dc.User(**bad)
+
+
+def test_an_account_that_renews_tells_days_apart_before_its_first_charge(path, at):
+    at("2026-01-01")
+    ledger = dc.Ledger(path)
+    ledger.grant("visitors", dc.Budget(1.0), renews="2d", different_people=True)
+    visitors = ledger.account("visitors")
+    assert (visitors.statement("2026-06-29").spent.epsilon, visitors.statement("2026-06-29").remaining.epsilon) == (
+        0,
+        1,
+    )
+    visitors.charge(dc.Budget(0.5))
+    spent = [visitors.statement(f"2026-01-0{day}").spent.epsilon for day in (1, 2, 3)]
+    assert spent == [0.5, 0.5, 0.0]
+    with pytest.raises(dc.ParameterError, match="period must be a date as in"):
+        visitors.statement("soon")
 
 
 @pytest.mark.parametrize(

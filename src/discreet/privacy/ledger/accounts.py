@@ -543,7 +543,8 @@ class Account:
         balance = self._balance()
         if day is None:
             return balance.statement(self.name, _now_or_always(balance))
-        if balance.unit is None or (balance.granted.renews is None and unit_from_dict(balance.unit).spans is None):
+        spans = None if balance.unit is None else unit_from_dict(balance.unit).spans
+        if spans is None and balance.granted.renews is None:
             raise ParameterError(f"account {self.name!r} does not tell days apart; all its charges add up")
         return balance.statement(self.name, balance.spans.period(day))
 
