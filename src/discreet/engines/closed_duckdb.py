@@ -54,7 +54,7 @@ def new_database(as_written: bool = False) -> duckdb.DuckDBPyConnection:
     if as_written:
         optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
         connection.execute(f"SET disabled_optimizers = '{','.join(name for (name,) in optimizers)}'")
-    connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'; SET lock_configuration = true")
     return connection
 
 

@@ -1,13 +1,16 @@
 """Blocks of rows that DuckDB computes: a row that makes it fail costs itself, and no more than a few statements."""
 
 import math
+import os
+import subprocess
+import sys
 
 import duckdb
 import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.closed_duckdb import Blocks, ask, connect
+from discreet.engines.closed_duckdb import Blocks, ask, connect, new_database
 
 KIND = pa.struct([("k", pa.int64())])
 
@@ -106,3 +109,59 @@ def test_an_interrupt_is_passed_on():
 
 def test_connections_are_of_one_database():
     assert connect().execute("SELECT current_setting('threads')").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_csv('{file}')", "SELECT * FROM '{file}'", "COPY (SELECT 1) TO '{file}.out'",
+        "ATTACH '{file}.db'", "INSTALL httpfs", "LOAD httpfs", "SELECT * FROM read_text('{file}')",
+        "EXPORT DATABASE '{file}.all'", "SET enable_external_access = true", "SET TimeZone = 'Asia/Tokyo'",
+        "SET lock_configuration = false", "SET memory_limit = '1TB'", "SELECT * FROM KIND",
+    ],
+)  # fmt: skip
+def test_a_database_that_computes_does_nothing_else(tmp_path, statement):
+    """What the list of functions and tables does not let through is closed once more."""
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    for connection in (connect(), new_database().cursor()):
+        with pytest.raises(duckdb.Error):
+            connection.execute(statement.format(file=tmp_path / "rows.csv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_times_are_in_utc_wherever_the_machine_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    database = new_database()
+    for connection in (connect(), database, database.cursor()):
+        assert connection.execute("SELECT hour(to_timestamp(3600))").fetchall() == [(1,)]
+
+
+HOURS = """
+import pyarrow as pa
+from discreet.engines import sql
+
+times = pa.array(["2026-11-15T01:00:00Z", "2026-11-15T10:00:00Z", "9"])
+for _ in range(2):
+    query = sql.where("hour(cast(t as timestamptz)) = 1").bound(["t"])
+    assert query.keeps([times])[0].tolist() == [True, False, False]
+    failing = sql.where("cast(make_timestamp(n) as varchar) = 'x' or hour(cast(t as timestamptz)) = 1").bound(["n"])
+    kept, bad = failing.keeps([pa.array([0, -(2**63), 0]) if name == "n" else times for name in failing.reads])
+    assert (kept.tolist(), bad.tolist()) == ([True, False, False], [False, True, True])
+"""
+
+
+def test_a_row_that_fails_does_not_change_what_hour_it_is_for_others():
+    """Also where the machine is not in UTC, and the row has ended the database."""
+    environment = {**os.environ, "TZ": "Asia/Tokyo"}
+    done = subprocess.run(
+        [sys.executable, "-c", HOURS], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_statement_that_makes_other_rows_than_it_was_given_is_an_error():
+    """An event for each row: one that is lost or made is never taken for another's."""
+    kind = pa.struct([("k", pa.int64())])
+    for rows in ("rows WHERE a <> 1", "rows, range(2)"):
+        with pytest.raises(dc.DiscreetError, match="did not return one row for each input row"):
+            Blocks().computed(f"SELECT struct_pack(k := a) AS r FROM {rows}", table(3), kind)

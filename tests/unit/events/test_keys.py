@@ -230,3 +230,13 @@ def test_a_list_of_groups_has_whole_numbers_where_the_column_has(kind, listed):
     with pytest.raises(dc.ParameterError, match="values of the type"):
         list(events_of(table).rows("item", by=("shop",), groups=listed))
     assert sum(batch.num_rows for batch in events_of(table).rows("item", by=("shop",), groups=[1])) == 2
+
+
+def test_dictionaries_of_many_values_are_keyed_row_by_row():
+    """The tuples that are possible may be far more than there are rows, and than fit in memory."""
+    columns = [pa.array([f"{n}-{place}" for n in range(3000)]).dictionary_encode() for place in range(6)]
+    layout = layout_of(columns)
+    keys = layout.keys(columns)
+    assert [column.to_pylist() for column in layout.columns(keys)] == [column.to_pylist() for column in columns]
+    few = [column.slice(0, 5) for column in columns]
+    assert layout.keys(few).to_pylist() == keys.slice(0, 5).to_pylist()
