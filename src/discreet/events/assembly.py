@@ -584,7 +584,7 @@ class BadPeople:
 
     def mark(self, users: pa.Array, good: bool) -> None:
         """These people have a row that can be read, or one that cannot."""
-        users = users.drop_null()
+        users = (users.dictionary_decode() if pa.types.is_dictionary(users.type) else users).drop_null()
         if kind_of(users.type, lists=False) is None:
             users = users.cast(pa.string())
         hashes = np.frombuffer(_native.key_hashes(users, self._key), np.uint64)
