@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import threading
 
 import pytest
 
@@ -162,3 +163,69 @@ def test_random_rotations_and_restarts(tmp_path):
                 reader.restart(position)
         assert reader.look() == written, seed
         assert not reader.remarks
+
+
+KNOWN = {"start": 0, "device": 1, "inode": 2, "head": "x", "length": 3}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": -1}, {"start": True}, {"start": 1.0}, {"inode": "2"}, {"length": None}, {"more": 1}, {"start": 9},
+        {"device": [1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_state_that_says_nothing_of_the_files_is_refused(path, wrong):
+    append(path, b"one\ntwo\n")
+    with pytest.raises(dc.CorruptStateError, match="does not say which files were read"):
+        Followed(str(path), pytest.fail).open(4, [KNOWN | wrong])
+
+
+def test_of_a_few_bytes_nobody_knows_a_copy(path):
+    """What is shorter than its beginning may begin like any other file."""
+    append(path, b"one\n")
+    reader = Reader(path)
+    reader.look()
+    append(path, b"unseen\n")
+    path.with_name("rows.log.backup").write_bytes(b"other\n")  # as long as what was read, and not that
+    os.truncate(path, 0)
+    append(path, b"two\n" * 9)
+    assert reader.look() == b"one\n" + b"two\n" * 9
+    assert len(reader.remarks) == 1
+
+
+def test_a_pipe_beside_a_file_is_not_waited_for(path):
+    """The directory is looked through for what was moved aside; nobody may ever write to a pipe that is there."""
+    append(path, b"one\n")
+    reader = Reader(path)
+    reader.look()
+    pipe = path.with_name("rows.log.pipe")
+    os.mkfifo(pipe)
+    os.truncate(path, 0)
+    append(path, b"two\n" * 9)
+    looking = threading.Thread(target=reader.look, daemon=True)
+    looking.start()
+    looking.join(60)
+    waits = looking.is_alive()
+    if waits:  # and would for ever
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    assert not waits
+    assert reader.text == b"one\n" + b"two\n" * 9
+
+
+def test_a_shorter_file_of_the_same_inode_is_not_the_one_that_was_read(path):
+    """Emptied while nothing was open, with the same bytes at its start: what is there is read from its start."""
+    append(path, b"head\n" * 2000)
+    reader = Reader(path)
+    reader.look()
+    position, saved = len(reader.text), reader.source.saved(len(reader.text))
+    reader.source.close()
+    os.truncate(path, 5000)
+    remarks = []
+    source = follow(str(path), remarks.append)
+    source.open(position, saved)
+    source.look()
+    assert source.read(1 << 20) == b"head\n" * 1000
+    assert len(remarks) == 1
+    source.close()

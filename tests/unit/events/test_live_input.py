@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 from contextlib import closing
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.live_input import LiveInput
-from discreet.events.text import Delimited
+from discreet.events.live_input import LiveBatch, LiveInput, Spool
+from discreet.events.text import Delimited, Dialect
 from discreet.events.times import seconds_of, seconds_of_column
 
 
@@ -325,3 +326,167 @@ def test_a_row_that_was_taken_without_its_newline_moves_no_position(tmp_path, ki
         with closing(again):
             rest = [item for batch in again.available() for item in batch.values.column("item").to_pylist()]
         assert rest == items[place + 1 :]
+
+
+def rows_there(reader):
+    return [item for batch in reader.available() for item in batch.values.column("item").to_pylist()]
+
+
+def test_half_a_row_of_a_file_that_was_emptied_is_not_joined_with_the_next_one(tmp_path):
+    """Nor is what may be the beginning of a byte order mark."""
+    for name, half in (("rows.log", b"ha"), ("rows.jsonl", b'{"item": "ha'), ("marks.log", b"\xef")):
+        path, row = tmp_path / name, b'{"item": "%s"}\n' if name.endswith("jsonl") else b"%s\n"
+        path.write_bytes(row % b"one" + half if half != b"\xef" else half)
+        column = "item" if name.endswith("jsonl") else None
+        reader = LiveInput(str(path), None, column, None, needs_items=True)
+        reader.open(0)
+        with closing(reader):
+            assert rows_there(reader) == (["one"] if half != b"\xef" else [])
+            path.write_bytes(row % b"two" * 20)
+            assert rows_there(reader) == ["two"] * 20
+            assert not reader.bad
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_names_of_columns_outlast_the_file_that_had_them(tmp_path, again):
+    """A file that took the name may go on without a header, or have it again; the watch may begin anew in it."""
+    path = tmp_path / "rows.csv"
+    path.write_text("page,n\n/a,1\n")
+    reader = LiveInput(str(path), None, "n", None, needs_items=True)
+    reader.open(0)
+    with closing(reader):
+        assert rows_there(reader) == ["1"]
+        path.rename(tmp_path / "rows.csv.1")
+        path.write_text(("page,n\n" if again else "") + "/b,2\n/c,3\n")
+        (batch,) = reader.available()
+        assert batch.values.column("item").to_pylist() == ["2", "3"]
+        position, saved = int(batch.ends[0]), json.loads(json.dumps(reader.saved(int(batch.ends[0]))))
+    (tmp_path / "rows.csv.1").unlink()
+    reader = LiveInput(str(path), None, "n", None, needs_items=True)
+    reader.open(position, saved)
+    with closing(reader):
+        assert rows_there(reader) == ["3"]
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_utf_16_cannot_be_followed(tmp_path, mark):
+    """A byte is not a character, and half of one may come later: it is refused, and never read as odd text."""
+    path = tmp_path / "rows.log"
+    path.write_bytes(mark)
+    reader = LiveInput(str(path), None, None, None, needs_items=True)
+    reader.open(0)
+    path.write_bytes(mark + b"a\0\n\0")
+    with closing(reader), pytest.raises(dc.DataError, match=r"rows\.log is written in UTF-16.*; write UTF-8"):
+        list(reader.available())
+    with pytest.raises(dc.ParameterError, match=r"is written in UTF-16.*; write UTF-8"):
+        LiveInput(str(path), None, None, None, needs_items=True, encoding="utf-16-le")
+    reader = LiveInput(str(path), None, None, None, needs_items=True, encoding="latin-1")
+    reader.open(0)
+    with closing(reader):
+        assert len(rows_there(reader)) == 1  # where it is said what bytes mean, they mean that
+
+
+def test_positions_count_a_byte_order_mark(tmp_path):
+    path = tmp_path / "rows.log"
+    path.write_bytes(b"\xef\xbb\xbfone\ntwo\n")
+    reader = LiveInput(str(path), None, None, None, needs_items=True)
+    reader.open(0)
+    with closing(reader):
+        (batch,) = reader.available()
+    assert batch.values.column("item").to_pylist() == ["one", "two"]
+    assert (batch.starts.tolist(), batch.ends.tolist()) == ([3, 7], [7, 11])
+    reader = LiveInput(str(path), None, None, None, needs_items=True)
+    reader.open(7, None)
+    with closing(reader):
+        assert rows_there(reader) == ["two"]
+
+
+REFUSED = {
+    "the item as time": (("a.csv", None, "a", "a", True), {}, "must be different columns"),
+    "the item as user": (("a.csv", None, "a", None, True), {"user_column": "a"}, "must be different columns"),
+    "a compressed file": (("a.csv.gz", None, "a", None, True), {}, "looks compressed .gzip. and cannot be followed"),
+    "a table": (("a.parquet", None, "a", None, True), {}, "must be csv, tsv, jsonl, text or a web server's log"),
+    "sets of cells": (("a.csv", None, "a", None, True), {"sets": True}, "sets of items must be JSON lists"),
+    "baskets that are no sets": (("a.txt", "baskets", None, None, True), {}, "must be csv, tsv, jsonl, text or a web"),
+    "columns of text": (("a.txt", None, "a", None, True), {}, "lines of text have no columns; give input_format"),
+    "people of text": (("a.txt", None, None, None, True), {"user_column": "u"}, "lines of text have no columns"),
+    "cells of JSON": (
+        ("a.jsonl", None, "a", None, True), {"dialect": Dialect(delimiter=";")}, "work with csv and tsv only",
+    ),
+    "quotes of messages": (("kafka://b/t", "csv", "a", None, True), {}, "messages of a queue must be jsonl, text"),
+    "cells of messages": (
+        ("kafka://b/t", None, "a", None, True), {"dialect": Dialect(delimiter=";")}, "messages of a queue must be",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_followed_is_refused_before_it_is_opened(what):
+    given, words, said = REFUSED[what]
+    with pytest.raises(dc.ParameterError, match=said):
+        LiveInput(*given, **words)
+
+
+def test_what_is_said_of_cells_says_that_there_are_some(tmp_path):
+    (tmp_path / "rows").write_text("a;b\n1;2\n")
+    reader = LiveInput(str(tmp_path / "rows"), None, "b", None, needs_items=True, dialect=Dialect(delimiter=";"))
+    reader.open(0)
+    with closing(reader):
+        assert rows_there(reader) == ["2"]
+
+
+# ---- rows that wait for their tick -----------------------------------------------------------------------------------
+
+
+def batch_of(*items):
+    return pa.record_batch([list(items)], names=["item"])
+
+
+def test_rows_wait_in_the_order_in_which_they_came(tmp_path):
+    spool = Spool(tmp_path)
+    spool.add(2, batch_of("c"))
+    spool.add(1, batch_of("a", "b"))
+    spool.add(2, batch_of("d", "e"))
+    assert [batch.column(0).to_pylist() for batch in spool.take(2)] == [["c"], ["d", "e"]]
+    assert list(spool.take(2)) == []
+    spool.add(2, batch_of("f"))
+    assert [batch.column(0).to_pylist() for batch in spool.take(1)] == [["a", "b"]]
+    assert [batch.column(0).to_pylist() for batch in spool.take(2)] == [["f"]]
+    spool.add(3, batch_of("g"))
+    spool.close()
+    assert list(spool.take(3)) == []
+
+
+def test_rows_that_wait_are_in_a_file_without_a_name_that_ends_with_them(tmp_path):
+    """In the folder of the watch, where only its owner may look, and not where everybody writes."""
+
+    def held():
+        links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+        return [os.readlink(link) for link in links if os.path.lexists(link) and tmp_path.name in os.readlink(link)]
+
+    spool = Spool(tmp_path)
+    for number in range(2):
+        spool.add(number, batch_of("x" * (9 << 20)))
+    assert len(held()) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert len(list(spool.take(0))) == 1
+    assert len(held()) == 1
+    assert len(list(spool.take(1))) == 1
+    assert held() == []
+
+
+def test_parts_of_a_batch_have_all_that_it_has():
+    batch = LiveBatch(
+        batch_of("a", "b", "c"), np.array([1.0, 2.0, 3.0]), np.array([0, 2, 4]), np.array([2, 4, 6]),
+        np.array([True, False, True]),
+    )  # fmt: skip
+    for rows in (slice(1, 3), np.array([False, True, True])):
+        part = batch.part(rows)
+        assert part.values.column("item").to_pylist() == ["b", "c"]
+        assert (part.times.tolist(), part.starts.tolist(), part.ends.tolist()) == ([2.0, 3.0], [2, 4], [4, 6])
+        assert part.there.tolist() == [False, True]
+        both = batch.part(slice(0, 1)).followed_by(part)
+        assert both.values.equals(batch.values)
+        for name in ("times", "starts", "ends", "there"):
+            assert getattr(both, name).tolist() == getattr(batch, name).tolist()
+    assert batch.part(np.array([True] * 3)) is batch
