@@ -71,6 +71,39 @@ def test_a_charge_about_many_days_is_one_about_each(account):
     assert account.statement("2026-11-10").charges == 2
 
 
+BERLIN = dc.User(per="1d", zone="Europe/Berlin")
+TAKEN = {
+    dc.User(): [],
+    dc.User(3): [dc.User()],
+    DAY: [],
+    BERLIN: [],
+    dc.User(per="1w"): [],
+    dc.User(2, per="1d"): [DAY],
+    dc.Event(): [],
+    dc.Event(per="1d"): [],
+    dc.Element(): [],
+    dc.Replace(): [],
+}
+"""The table of docs/ledger.md: what an account takes beside its own unit."""
+
+
+@pytest.mark.parametrize("unit", TAKEN, ids=repr)
+def test_an_account_takes_what_covers_its_unit_and_nothing_else(path, unit):
+    ledger = dc.Ledger(path)
+    ledger.grant("it", dc.Budget(1.0), unit=unit)
+    account = ledger.account("it")
+    for asked in TAKEN:
+        call = {"unit": asked, "period": None if asked.spans is None else "2026-11-16"}
+        for operation in (account.check, account.charge):
+            if asked in (unit, *TAKEN[unit]):
+                operation(dc.Budget(0.125), **call)
+            else:
+                with pytest.raises(dc.ChargeConflictError, match="has one unit") as caught:
+                    operation(dc.Budget(0.125), **call)
+                assert caught.value.differences == {"unit": (unit.details(), asked.details())}
+    assert account.statement().charges == 1 + len(TAKEN[unit])
+
+
 @pytest.mark.parametrize("fullest", ["2026-11-01", "2026-11-10", "2026-11-30"])
 def test_a_check_and_a_charge_look_at_every_day(account, fullest):
     """The first, one in the middle, the last: what one of them cannot pay is refused, and the day is named."""
