@@ -1,5 +1,7 @@
 """Every fact of a ledger is recorded twice: what was altered is noticed before it decides, in every store."""
 
+import json
+
 import pytest
 from tests.ledgers import connected, stored, tamper, used_account
 
@@ -118,6 +120,7 @@ def test_an_older_mark_put_back_does_not_let_a_release_be_drawn_again(account, p
         "UPDATE events SET body = replace(body, '0.5', '0.1') WHERE charge_id = 'day 0' AND kind = 'charge'",
         "DELETE FROM events WHERE charge_id = 'day 0'",
         "UPDATE events SET payload = x'00' WHERE charge_id = 'day 0' AND kind = 'release'",
+        "UPDATE events SET payload = x'00' WHERE charge_id = 'stream' AND number = 1",
         "DELETE FROM marks WHERE charge_id = 'day 0'",
         "INSERT INTO marks SELECT account, 'new', body, digest FROM marks WHERE charge_id = 'day 0'",
         "DELETE FROM balances WHERE account = 'clicks'",
@@ -129,6 +132,39 @@ def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, s
     tamper(path, statement)
     assert account.spent() == spent
     with pytest.raises(dc.LedgerError, match="damaged"):
+        dc.Ledger(path).verify()
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "change"),
+    [
+        (
+            "balances WHERE account = 'searches'",
+            ("searches",),
+            lambda total: total["balance"]["tally"].update(delta="0"),
+        ),
+        ("balances WHERE account = 'searches'", ("searches",), lambda total: total["balance"].update(charges=8)),
+        (
+            "balances WHERE account = 'clicks'",
+            ("clicks",),
+            lambda total: total["balance"]["granted"].update(epsilon=9.0),
+        ),
+        ("marks WHERE charge_id = 'day 0'", ("searches", "day 0"), lambda total: total.update(release=None)),
+        ("marks WHERE charge_id = 'stream'", ("searches", "stream"), lambda total: total.update(number=2)),
+        ("balances WHERE account = ''", ("",), lambda total: total.update(accounts=3)),
+        ("balances WHERE account = ''", ("",), lambda total: total.update(version=1)),
+    ],
+)
+def test_a_total_that_was_rewritten_with_its_digest_is_noticed_by_verify(account, path, place, key, change):
+    """By who knows how digests are made: it is not what the events add up to."""
+    total = json.loads(stored(path, f"SELECT body FROM {place}")[0])
+    change(total)
+    body = json.dumps(total, sort_keys=True)
+    name, _, where = place.partition(" ")
+    with connected(path) as connection:
+        digest = event_log.digest_of(b"", (*key, body))
+        connection.execute(f"UPDATE {name} SET body = ?, digest = ? {where}", (body, digest))
+    with pytest.raises(dc.LedgerError, match="its running totals are not those of its events"):
         dc.Ledger(path).verify()
 
 
