@@ -18,6 +18,7 @@ from tests.ledgers import tamper, used_account
 import discreet as dc
 from discreet.errors import BudgetExceededError, LedgerError
 from discreet.privacy.ledger import Step, one_connection, sqlite
+from discreet.privacy.ledger.idle_connections import idle_connection, using
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 
@@ -464,3 +465,56 @@ def test_a_forked_child_opens_the_ledger_anew(tmp_path, monkeypatch):
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Kept:
+    """A connection that says who closed it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def close(self):
+        (self.folder / f"closed by {os.getpid()}").touch()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_that_leaves_a_chain_closes_nothing_of_its_parent(tmp_path):
+    """What is closed by the child of a process that is connected to a server is closed for the parent, too."""
+    with one_connection():
+        with using("a ledger", Kept(tmp_path)):
+            pass
+        child = os.fork()
+    if not child:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.listdir(tmp_path) == [f"closed by {os.getpid()}"]
+
+
+def test_a_connection_is_kept_for_one_user_of_one_thread_while_nothing_fails(tmp_path):
+    one, others = Kept(tmp_path), ThreadPoolExecutor(1)
+    with one_connection():
+        with using("a ledger", one):
+            assert idle_connection("a ledger") is None  # it is in use
+        assert idle_connection("another") is None
+        assert others.submit(idle_connection, "a ledger").result() is None
+        with one_connection():  # inside another: the outer one keeps
+            assert idle_connection("a ledger") is one
+            assert idle_connection("a ledger") is None  # and gives it once
+            with using("a ledger", one):
+                pass
+        assert idle_connection("a ledger") is one
+        assert not os.listdir(tmp_path)
+        with pytest.raises(ValueError, match="wrong"), using("a ledger", one):
+            raise ValueError("wrong")
+        assert idle_connection("a ledger") is None
+        assert os.listdir(tmp_path)
+        with using("a ledger", one, can_be_kept=False):
+            pass
+        assert idle_connection("a ledger") is None
+    others.shutdown()
+    assert idle_connection("a ledger") is None
+    (closed,) = tmp_path.iterdir()
+    closed.unlink()
+    with using("a ledger", one):
+        assert not closed.exists()
+    assert closed.exists()  # outside, at once

@@ -65,6 +65,20 @@ def test_a_missing_directory_or_a_directory_is_an_error(tmp_path):
         dc.Ledger(tmp_path)
 
 
+def test_a_link_that_leads_to_itself_is_no_ledger(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(dc.LedgerError, match="loop"):
+        dc.Ledger(tmp_path / "loop").grant("a", dc.Budget(1.0))
+    assert (tmp_path / "loop").is_symlink()
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.5, float("nan"), float("inf"), True, "5", None])
+def test_a_ledger_waits_for_a_number_of_seconds(path, wrong):
+    with pytest.raises(dc.ParameterError, match="timeout must be a number of seconds of at least 0, not"):
+        dc.Ledger(path, timeout=wrong)
+    dc.Ledger(path, timeout=0).grant("a", dc.Budget(1.0))
+
+
 def test_odd_file_names_work(tmp_path):
     path = tmp_path / "50% of a?b#c é.sqlite"
     dc.Ledger(path).grant("a", dc.Budget(1.0))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,6 +79,8 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self._log: EventStore
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0.0 <= timeout < math.inf:
+            raise ParameterError(f"timeout must be a number of seconds of at least 0, not {timeout!r}")
         scheme, found, _ = str(path).partition("://")
         if not found:
             self._log = SQLiteStore(path, timeout)
