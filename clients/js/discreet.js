@@ -115,7 +115,6 @@ function fraction(value) {
 
 /** Integers low <= 2^bits exp(-n/d) <= high, a few units apart. */
 function expMinus([n, d], bits) {
-  if (n === 0n) return [1n << bits, 1n << bits];
   if (n / d >= bits) return [0n, 1n];
   const halvings = 8n + BigInt(bitLength(n / d));
   const work = bits + 2n * halvings + 16n;
@@ -502,7 +501,7 @@ const PROTOCOLS = {
       family: 1,
       cells: 1,
       encode(key, items, numbers, words) {
-        const bits = items.map((item, i) => parity((order ? philox(key, numbers[i])[0] >> (64n - order) : 0n) & item));
+        const bits = items.map((item, i) => parity((philox(key, numbers[i])[0] >> (64n - order)) & item));
         const kept = law.draw(words, items.length);
         return packed(bits.map((bit, i) => bit ^ (1n - kept[i])), 1);
       },
@@ -511,7 +510,7 @@ const PROTOCOLS = {
 
   /** The bucket of the item under the report's own public function, through randomised response over g buckets. */
   LocalHashing(epsilon, universe, parameters, real) {
-    const best = Math.exp(Math.min(real, 20)) + 1;
+    const best = Math.exp(real) + 1;
     const near = [...new Set([Math.floor(best), Math.ceil(best)].map((g) => Math.min(Math.max(2, g), 65536)))].sort((a, b) => a - b);
     // The variance of a report about another item than its own, compared as the rational numbers they are.
     const rate = (g) => {
@@ -571,7 +570,7 @@ class Real {
     const [digits, power] = this.value.toExponential().split("e");
     const exponent = Number(power);
     if (exponent < -4 || exponent >= 16) return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
-    const plain = exponent < 0 ? `0.${"0".repeat(-exponent - 1)}${digits.replace(".", "")}` : String(this.value);
+    const plain = String(this.value);
     return plain.includes(".") ? plain : `${plain}.0`;
   }
 }

@@ -4,6 +4,7 @@ import test from "node:test";
 import { DiscreetError, Round } from "../discreet.js";
 
 const golden = JSON.parse(readFileSync(new URL("golden.json", import.meta.url)));
+const utf8 = new TextEncoder();
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const item = ({ integer, bytes, string }) =>
   integer !== undefined ? BigInt(integer) : bytes !== undefined ? Uint8Array.from(Buffer.from(bytes, "hex")) : string;
@@ -29,11 +30,23 @@ test("what cannot be sent is refused, and the item is not in the message", () =>
     () => new Round({ ...yesNo, epsilon: "1" }),
     () => new Round({ ...yesNo, epsilon: 0 }),
     () => new Round({ ...yesNo, epsilon: Infinity }),
+    () => new Round({ ...yesNo, epsilon: 2e-19 }), // no choice would be likelier than another
+    () => new Round({ ...yesNo, protocol: "LocalHashing", epsilon: 2e-19 }),
     () => new Round({ ...yesNo, universe: { kind: "float" } }),
+    () => new Round({ ...yesNo, universe: undefined }),
     () => new Round({ ...yesNo, universe: { kind: "string", items: [] } }),
     () => new Round({ ...yesNo, universe: { kind: "string", items: ["a", "a"] } }),
     () => new Round({ ...yesNo, universe: { kind: "int64", first: 0, size: 2 ** 60 } }),
+    () => new Round({ ...yesNo, universe: { kind: "int64", items: [1, 2 ** 60] } }),
+    () => new Round({ ...yesNo, universe: { kind: "int64", items: [1, 1n] } }),
     () => new Round({ ...sketch, parameters: { columns: 0 } }),
+    () => new Round({ ...sketch, parameters: { columns: 1.5 } }),
+    () => new Round({ ...sketch, parameters: { columns: 2 ** 20 + 1 } }),
+    () => new Round({ ...sketch, parameters: {} }),
+    () => new Round({ ...sketch, epsilon: 1e-9 }), // cells of 32 bits could not hold the noise
+    () => new Round({ ...sketch, parameters: { columns: 2 ** 20 } }).encode(Array(65).fill("a")),
+    () => new Round({ ...yesNo, round_id: "é".repeat(512) + "a" }),
+    () => new Round({ ...yesNo, round_id: 7 }),
     () => new Round(yesNo).encode("secret"),
     () => new Round(yesNo).encode(7),
     () => new Round(yesNo).encode([]),
@@ -44,10 +57,46 @@ test("what cannot be sent is refused, and the item is not in the message", () =>
     () => new Round({ ...yesNo, parameters: { shuffled: 100 } }).encode("yes", 7),
     () => new Round({ ...yesNo, parameters: { shuffled: 100 } }).encode(["yes", "no"]),
     () => new Round(sketch).encode("secret \ud800"),
+    () => new Round(sketch).encode("\udc00 secret"),
+    () => new Round(sketch).encode(utf8.encode("secret")),
+    () => new Round({ ...sketch, universe: { kind: "binary" } }).encode("secret"),
+    () => new Round({ ...sketch, universe: { kind: "int64" } }).encode("secret"),
+    () => new Round({ ...sketch, universe: { kind: "int64" } }).encode(2 ** 53),
     () => new Round(sketch).encode("secret".repeat(1000)),
   ];
   for (const [place, attempt] of refused.entries())
-    assert.throws(attempt, (error) => error instanceof DiscreetError && !error.message.includes("secret"), `attempt ${place}`);
+    assert.throws(attempt, (error) => error instanceof DiscreetError && error.name === "DiscreetError" && !error.message.includes("secret"), `attempt ${place}`);
+});
+
+test("what is at a limit can be sent", () => {
+  assert.doesNotThrow(() => new Round({ ...yesNo, round_id: "é".repeat(512) }).encode("yes"));
+  assert.doesNotThrow(() => new Round({ ...yesNo, epsilon: 1e-18 }).encode("yes"));
+  assert.doesNotThrow(() => new Round({ ...sketch, parameters: { columns: 2 ** 20 } }));
+  assert.doesNotThrow(() => new Round({ ...sketch, universe: { kind: "int64" } }).encode(2 ** 53 - 1));
+  assert.doesNotThrow(() => new Round(sketch).encode("🌍"));
+  assert.doesNotThrow(() => new Round(yesNo).encode(["yes", "no"], 2n ** 63n - 2n));
+});
+
+test("a round is the same from its text and parsed, and says what it reveals", async () => {
+  for (const { description, items, number, words, message } of golden.slice(0, 3))
+    assert.equal(hex((await Round.from(JSON.parse(description))).encode(items.map(item), BigInt(number), { words })), message);
+  const round = new Round({ ...yesNo, epsilon: 2, parameters: { shuffled: 100 } });
+  assert.deepEqual([round.protocol, round.roundId, round.epsilon, round.shuffled], ["HadamardResponse", "q", 2, 100]);
+  assert.equal(round.odds, Math.exp(2));
+  assert.equal(new Round(yesNo).shuffled, null);
+});
+
+test("a shuffled round tells no number, and draws it as others do", () => {
+  const round = new Round({ ...yesNo, parameters: { shuffled: 100 } });
+  for (const reports of ["yes", ["no"]]) assert.equal(hex(round.encode(reports).subarray(0, 2)), "646d");
+  assert.throws(() => round.encode("yes", 0), DiscreetError);
+});
+
+test("recorded words stay as they were", () => {
+  const words = [1, "2", 3n];
+  const told = Array.from({ length: 2 }, () => hex(new Round(yesNo).encode("yes", 1, { words })));
+  assert.equal(told[0], told[1]);
+  assert.equal(words.length, 3);
 });
 
 test("numbers are random where none is given, and below 2**63", () => {
