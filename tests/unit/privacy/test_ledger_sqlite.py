@@ -41,11 +41,26 @@ def test_a_foreign_database_is_refused_and_untouched(path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"x", b"item,count\ncats,3\n" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        b"x" * 15,
+        b"x" * 100,
+        b"x" * 511,  # shorter than a page: SQLite would take it for empty, and write over it
+        b"SQLite format 3\x00" + bytes(84),
+        b"x" * 512,
+        b"item,count\ncats,3\n" * 1000,
+        b"SQLite format 3\x00" + b"\xff" * 5000,
+    ],
+    ids=len,
+)
 def test_garbage_is_refused(path, content):
+    ledger = dc.Ledger(path)
     path.write_bytes(content)
-    with pytest.raises(dc.LedgerError):
-        dc.Ledger(path)
+    for operation in (lambda: dc.Ledger(path), lambda: ledger.grant("a", dc.Budget(1.0)), ledger.accounts):
+        with pytest.raises(dc.LedgerError, match="is not a ledger"):
+            operation()
     assert path.read_bytes() == content
 
 
