@@ -6,14 +6,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet._data_class import dataclass, replace
+from discreet._data_class import dataclass
 from discreet.continual._base import ListedOverTime, State, items_of_plain, plain_items
 from discreet.continual._doubling import EPOCHS, Doubling, epoch_of
 from discreet.continual._factors import MAX_HORIZON, Buffered, Factor, highest_ended, levels
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MECHANISMS = {"discover": COUNTERS, "offset": COUNTERS, "chan": 4096}
 """With the counters of each by default."""
+_Lacking: TypeAlias = tuple[int, tuple[int, ...]]  # the offset of an item's nodes, and the nodes that did not list it
 _MOST_BASE = 16
 _BLOCKS = 64  # so often in a horizon items are looked for, by default
 _MOST_EPSILON = 20.0  # beyond, integer Gaussian noise is no less, and Laplace noise is none
@@ -335,7 +336,7 @@ class HeavyHitters(ListedOverTime):
             missing = float(sum(max(node.offset + node.threshold - 1, 0) for node in self._nodes))
             self.discovered.begin_again(published, missing, self._error_of_counters(self.discovered, self.tick))
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """The arguments that, with the horizon and the budget, make the same heavy hitters again."""
         looks = {} if self.discovered is None else {"every": self._asked[1]}
@@ -363,11 +364,6 @@ class HeavyHitters(ListedOverTime):
         self._is_repeated(None)
         if self._in_epochs:
             self._enter()
-        items, how = prepare_column(items), rules(nulls)
-        if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
-            items = read(items, lambda: pa.chunked_array(items))
-        elif isinstance(items, Iterator):
-            items = list(items)
         if self.discovered is not None and self.discovered.index:
             # Events of public items are counted, and the others stay in their order. Not in an order of their own:
             # where one call ends and the next begins may depend on every event before.
@@ -375,7 +371,12 @@ class HeavyHitters(ListedOverTime):
             rows = seen.of(items, nulls)
             rows, found = rows[rows >= 0], seen.column()
             public = self.discovered.take(found.to_pylist(), np.bincount(rows, minlength=len(found)))
-            items = prepare_column(taken(found, rows[~public[rows]]))  # of several kinds, it may be a union
+            items = taken(found, rows[~public[rows]])
+        items, how = prepare_column(items), rules(nulls)
+        if hasattr(items, "__arrow_c_stream__"):  # every sketch reads it
+            items = read(items, lambda: pa.chunked_array(items))
+        elif isinstance(items, Iterator):
+            items = list(items)
         # The highest level first: it has seen whatever the others have, so what it accepts all accept.
         update_all(reversed(self._sketches), items, how)
 
@@ -507,14 +508,13 @@ class HeavyHitters(ListedOverTime):
         offset = sum(node.offset for node in nodes)
         lacking = [(offset, tuple(at for at, node in enumerate(nodes) if item not in node.counts)) for item in total]
         released = tuple(Stretch(node.offset, node.threshold) for node in nodes)
-        model = ErrorModel(noise, offset_noise=Noise("laplace", scale, terms=m))
-        return self._told(total, counts, model, released, lacking, offset)
+        lacks, places = _places_of(lacking)
+        model = ErrorModel(noise, offset_noise=Noise("laplace", scale, terms=m), stretches=Stretches(released, lacks))
+        return self._release(total, counts, model, offset=offset, places=places)
 
     def _listed(self, known: Discovered) -> Release:
         """All items that are public, with what nodes and counters say of them."""
         counts, followed = known.counts()
-        model = self._error_model(known, self.tick, len(known.parts))
-        model = replace(model, summary_below=known.carried_below, summary_above=known.carried_below)
         released = tuple(
             Stretch(node.offset, node.threshold, Noise("gaussian", node.scale, max(1, len(node.counts))))
             for node in self._nodes
@@ -523,24 +523,9 @@ class HeavyHitters(ListedOverTime):
         starts = [node.first for node in self._nodes]
         lacking = [(part.offset, tuple(range(bisect_left(starts, part.first)))) for part in known.parts]
         offset = max((part.offset for part in known.parts), default=0)
-        return self._told(known.index, counts, model, released, lacking, offset, followed)
-
-    def _told(
-        self,
-        items: Iterable[Item],
-        counts: npt.NDArray[np.int64],
-        model: ErrorModel,
-        released: tuple[Stretch, ...],
-        lacking: list[tuple[int, tuple[int, ...]]],
-        offset: int,
-        followed: npt.NDArray[np.int64] | None = None,
-    ) -> Release:
-        """What a tick publishes, given of every item the offset and the nodes that `Stretches.places` speaks of."""
-        index = {place: at for at, place in enumerate(sorted({*lacking}))}
-        counters = 0 if model.stretches is None else model.stretches.counters
-        model = replace(model, stretches=Stretches(released, tuple(index), counters))
-        places = np.array([index[place] for place in lacking], np.int32)
-        return self._release(items, counts, model, offset=offset, places=places, followed=followed)
+        lacks, places = _places_of(lacking)
+        model = self._error_model(known, self.tick, len(known.parts), known.carried_below, released, lacks)
+        return self._release(known.index, counts, model, offset=offset, places=places, followed=followed)
 
     def _release(self, items: Iterable[Item], counts: Integers, model: ErrorModel, **told: Any) -> Release:
         over_time = self._over_time(self.tick)
@@ -568,7 +553,15 @@ class HeavyHitters(ListedOverTime):
             raise ParameterError('only "discover" knows the error of a tick before it is published')
         return self._error_model(self.discovered, whole_number("t", t, 1, self.horizon), listed)
 
-    def _error_model(self, known: Discovered, t: int, listed: int) -> ErrorModel:
+    def _error_model(
+        self,
+        known: Discovered,
+        t: int,
+        listed: int,
+        carried: float = 0.0,
+        released: tuple[Stretch, ...] = (),
+        lacks: tuple[_Lacking, ...] = (),
+    ) -> ErrorModel:
         epochs = range(epoch_of(t)[0] + 1) if self._in_epochs else ()
         scale = max((self._plan(2**epoch).scale for epoch in epochs), default=self.scale)
         nodes = max(1, t if self._in_epochs else self._looks(t, self.every))
@@ -576,8 +569,10 @@ class HeavyHitters(ListedOverTime):
         return ErrorModel(
             Noise("gaussian", scale, max(1, listed)),
             shared=Noise("gaussian", Fraction(error), max(1, listed)) if error else None,
+            summary_below=carried,
+            summary_above=carried,
             # As many counters of nodes have got noise up to tick t, at most: one node is released at a time.
-            stretches=Stretches(counters=self.capacity * nodes),
+            stretches=Stretches(released, lacks, self.capacity * nodes),
         )
 
     def _error_of_counters(self, known: Discovered, t: int) -> float:
@@ -635,6 +630,12 @@ class HeavyHitters(ListedOverTime):
     def __repr__(self) -> str:
         ticks = "any number" if self.horizon is None else self.horizon
         return f"HeavyHitters(tick {self.tick} of {ticks}, capacity={self.capacity}) [state NOT PRIVATE]"
+
+
+def _places_of(lacking: list[_Lacking]) -> tuple[tuple[_Lacking, ...], npt.NDArray[np.int32]]:
+    """The different ones, for `Stretches`, and at which of them every item is."""
+    index = {place: at for at, place in enumerate(sorted({*lacking}))}
+    return tuple(index), np.array([index[place] for place in lacking], np.int32)
 
 
 def _best_base(epsilon: float, delta: float, span: int) -> int:
