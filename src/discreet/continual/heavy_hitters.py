@@ -22,12 +22,12 @@ from discreet.events.items import Item, prepare_column, read, rules, without_bad
 from discreet.events.values import items_array, taken
 from discreet.noise import RandomSource
 from discreet.noise.source import Integers, offset_draw
-from discreet.privacy import Budget
 from discreet.privacy.calibration.composition import repeated_share
 from discreet.privacy.calibration.discovery import discovery_calibration
 from discreet.privacy.calibration.offset_cut import offset_threshold
 from discreet.privacy.calibration.tails import chan_threshold
 from discreet.privacy.calibration.tick_noise import TickNoise
+from discreet.privacy.calibration.zcdp import zcdp_rho
 from discreet.privacy.checks import whole_number, whole_or_none
 from discreet.releases.error_model import ErrorModel, Noise, Stretch, Stretches
 from discreet.releases.release import Release
@@ -38,6 +38,7 @@ from discreet.summaries.memory import COUNTERS, SKETCH_MEMORY, Memory, counters_
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from discreet.privacy import Budget
     from discreet.privacy.ledger import Account
 
 
@@ -258,7 +259,7 @@ class HeavyHitters(ListedOverTime):
             factor = (
                 Buffered(self.horizon) if self.horizon is not None else Doubling(lambda ticks, share: Buffered(ticks))
             )
-            self.discovered = Discovered(factor, Budget(*self._promise).as_zcdp("counters of heavy hitters"))
+            self.discovered = Discovered(factor, zcdp_rho(*self._promise))
         elif every is not None:
             raise ParameterError('every works with mechanism "discover" only')
         if memory is not None:

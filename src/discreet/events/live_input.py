@@ -185,10 +185,6 @@ class LiveInput:
         anything = {*range(len(self._reads))}.difference(taken[: len(self._values)])
         reads = [] if self.format in ("text", "baskets") else self._reads
         self._reader = reader_of(self.format, file, reads, dialect, anything, sets)
-        self._cutter = Cutter(self._reader.delimiter, self._reader.quote)
-        self._begins = True  # whether the next record is the first of a file
-        self._first = b""  # what may be the beginning of a byte order mark
-        self._ended_open = False  # whether the record before had no newline
 
     def open(self, position: int, saved: Any = None) -> None:
         """Go to a position, with what was saved for it; standard input goes on with what comes next."""
@@ -197,8 +193,9 @@ class LiveInput:
         self.source.open(position, saved.get("files"))
         self._cutter = Cutter(self._reader.delimiter, self._reader.quote, position)
         before = self.source.before()
-        self._begins, self._first = not before, b""
-        self._ended_open = bool(before) and not before.endswith(b"\n")
+        self._begins = not before  # whether the next record is the first of a file
+        self._first = b""  # what may be the beginning of a byte order mark
+        self._ended_open = bool(before) and not before.endswith(b"\n")  # whether the record before had no newline
         if isinstance(self._reader, Delimited):
             if isinstance(saved.get("header"), list):
                 self._reader.use([str(name) for name in saved["header"]])

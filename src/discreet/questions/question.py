@@ -199,6 +199,11 @@ class Question(Worded, abc.ABC):
         Refusal("{zone} needs {every} or {unit} person-day", lambda q: not q.has_spans, "zone"),
         Refusal("{period} needs {unit} person-day", lambda q: not q.spans_hidden, "period"),
         Refusal(
+            "{max_bad} cannot be combined with {bad_rows} error, which stops at the first bad row",
+            lambda q: q.bad_rows == "error",
+            "max_bad",
+        ),
+        Refusal(
             "{unit} must be row, person or person-day; {user} tells who is a person",
             lambda q: q.people_by_user and q.unit != ROW and not q.whole_person,
             "unit",
@@ -234,8 +239,6 @@ class Question(Worded, abc.ABC):
         super().__post_init__()
         if self.lookup is not None or self.on is not None:
             look_up(self)
-        if self.max_bad is not None and self.bad_rows == "error":
-            raise WordError("{max_bad} cannot be combined with {bad_rows} error, which stops at the first bad row")
 
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
@@ -360,6 +363,8 @@ def way_hiding(question: Question, way: Way) -> Way:
 
 def spoken(value: Any) -> Any:
     """The value of a word, JSON-ready."""
+    if isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, Unit):
         return next((name for name in UNIT_NAMES if unit_named(name) == value), None) or value.to_dict()
     if hasattr(value, "to_dict") and not isinstance(value, type):

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from discreet.privacy.budget import Budget
     from discreet.questions.answer import Data
     from discreet.releases.release import Release
-    from discreet.summaries.people import ValueRange
-
 
 _WHOSE = (
     "single items do not say whose they are: give a table with column= and user=, or the list of every "
@@ -281,13 +279,15 @@ class Top(Question):
         from discreet.central._base import prepare_people
         from discreet.engines.exact_people import LEAST_MEMORY, people_of
         from discreet.summaries.memory import Memory
+        from discreet.summaries.people import ValueRange
 
         data.refuse_strict(self)
         if self.memory is not None:
             Memory(self.memory, LEAST_MEMORY)  # refused before anything is read
         if self.user is not None and self.column is None and not data.are_files:
             raise WordError("{user} needs {column}: people are protected in tables only")
-        within, (rows, lists) = self._within, self._rows(data)
+        within = None if self.value_range is None else ValueRange(*self.value_range)
+        rows, lists = self._rows(data)
         if rows.elsewhere is not None:
             self._refuse("memory", "workers")
         keys = rows.keys
@@ -333,14 +333,6 @@ class Top(Question):
         for each in words:
             if each in self.given:
                 raise WordError(f"{{{each}}} cannot be combined with a data frame of Spark (it is for one machine)")
-
-    @property
-    def _within(self) -> ValueRange | None:
-        if self.value_range is None:
-            return None
-        from discreet.summaries.people import ValueRange
-
-        return ValueRange(*self.value_range)
 
 
 def _formed(release: Release, keys: Keys | None, assumed: Sequence[str], pairs: bool = False) -> Release:
