@@ -6,6 +6,7 @@ import dataclasses
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -133,6 +134,16 @@ def test_every_sketch_of_a_sum_is_checked(place):
         parts[place] = wrong
         with pytest.raises(error):
             Summed(BUDGET, 4, sketches=2)(parts)
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 1), (2**57, 2**56, 5), (2**60, 2**59, 5), (2**61, 2**61, 9), (2**62, 1, 1)])
+def test_entries_of_very_large_counters_do_not_wrap_around(counts):
+    """max(0, (k+1) c - sum c) as whole numbers, up to 2^61."""
+    sketch = dc.MisraGries(3, seed=1)
+    sketch.update_counts(pa.array(["a", "b", "c"]), np.array(counts, np.int64))
+    reduced = {item: min(4 * count - sum(counts), 2**61) for item, count in zip("abc", counts, strict=True)}
+    found = ReducedMisraGries(BUDGET, 3).entries(sketch).to_dict()
+    assert found == {item: entry for item, entry in reduced.items() if entry > 0}
 
 
 # ---- what must not show ----------------------------------------------------------------------------------------------
