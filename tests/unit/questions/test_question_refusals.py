@@ -6,6 +6,7 @@ import pytest
 import discreet as dc
 from discreet.central import Offset
 from discreet.errors import DiscreetError, ParameterError
+from discreet.questions.live_question import LiveQuestion
 
 BUDGET, PURE, RHO = dc.Budget(1.0, 1e-6), dc.Budget(1.0), dc.Budget.zcdp(0.1)
 ROWS = ["a"] * 20
@@ -48,6 +49,57 @@ REFUSED = {
         lambda: dc.top_k(TABLE, 1, BUDGET, column="item", user="who", capacity=8), DiscreetError, "capacity cannot be",
     ),
     "a unit that is a name": (lambda: dc.count(TABLE, BUDGET, unit="person"), DiscreetError, "unit"),
+    "a unit of another kind": (lambda: dc.Count(unit=7), ParameterError, r"one of discreet's units, .*dc.Event\(\), not int"),
+    "distinct without a budget": (lambda: dc.distinct(TABLE, column="item"), TypeError, r"distinct\(\) needs a budget"),
+    "a condition on a column alone": (
+        lambda: dc.sum(TABLE["value"], BUDGET, range=(0, 1), where="value > 1"), ParameterError, "where needs column",
+    ),
+    "quantiles on a condition alone": (
+        lambda: dc.quantiles(TABLE["value"], BUDGET, 0.5, range=(0, 1), where="value > 1"),
+        ParameterError, "where needs column",
+    ),
+    "a mechanism that lacks what it needs": (
+        lambda: dc.release(dc.ExactCounts(), BUDGET, dc.central.Offset), ParameterError,
+        "needs capacity: make a Offset with it and pass that",
+    ),
+    "parts of a sketch of rows": (
+        lambda: dc.release(SKETCH, BUDGET, parts_per_user=2), ParameterError, "leave parts_per_user out",
+    ),
+    "parts of a ready mechanism": (
+        lambda: dc.release(SKETCH, BUDGET, Offset(BUDGET, 8), parts_per_user=2), ParameterError,
+        "parts_per_user cannot be combined",
+    ),
+    "a ready mechanism of another budget": (
+        lambda: dc.release(SKETCH, BUDGET, Offset(dc.Budget(2.0, 1e-6), 8)), ParameterError, "use the same budget",
+    ),
+    "rows of a ready mechanism of another budget": (
+        lambda: dc.top_k(ROWS, 1, BUDGET, mechanism=Offset(dc.Budget(2.0, 1e-6), 8)), ParameterError,
+        "use the same budget",
+    ),
+    "a ready mechanism of another unit": (
+        lambda: dc.release(SKETCH, BUDGET, Offset(BUDGET, 8), unit=dc.User(2)), ParameterError, "for that unit",
+    ),
+    "rows of a ready mechanism of another unit": (
+        lambda: dc.top_k(ROWS, 1, BUDGET, mechanism=Offset(BUDGET, 8), unit=dc.User(2), grouped=False), ParameterError,
+        "for that unit",
+    ),
+    "a size of two kinds": (
+        lambda: dc.top_k(ROWS, 1, BUDGET, capacity=8, memory="1MB"), ParameterError, "memory cannot be combined",
+    ),
+    "memory of a ready mechanism": (
+        lambda: dc.top_k(ROWS, 1, BUDGET, mechanism=Offset(BUDGET, 8), memory="1MB"), ParameterError,
+        "memory cannot be combined",
+    ),
+    "a listed universe of a live question": (
+        lambda: LiveQuestion(column="q", rows=5, universe=["a"]), ParameterError, "universe must be a tuple of texts",
+    ),
+    "values of people without a bound, by group": (
+        lambda: dc.distinct(TABLE, BUDGET, column="item", user="who", by="text"), ParameterError, "max_items is missing",
+    ),
+    "a mechanism of people without a bound": (
+        lambda: dc.top_k(TABLE, 1, BUDGET, column="item", user="who", mechanism="user"), ParameterError,
+        "mechanism with user needs max_items",
+    ),
     "a confidence of all": (lambda: dc.count(TABLE, BUDGET, confidence=1.0), DiscreetError, "less than 1"),
     "a total without a share": (lambda: dc.top_k(ROWS, 1, BUDGET, total_share=2.0), DiscreetError, "total_share"),
     "a charge without an account": (lambda: dc.count(TABLE, BUDGET, charge_id="c"), DiscreetError, "charge_id|account"),
