@@ -306,3 +306,36 @@ def test_vectors_that_cannot_be_read_are_told_once(discreet, ballots, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("could not be read") == 1
     assert "3 rows that could not be read as zeros" in done.stderr
+
+
+def test_votes_and_vectors_are_texts_of_their_own(discreet, ballots, tmp_path):
+    votes, vectors = ballots
+    asked = ["pan", "inner-product", "--length", 3, "--epsilon", 40]
+    both = discreet(*asked, "-", "--votes", "-", input="100\n")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "standard input can hold votes or vectors, not both" in both.stderr
+    pq.write_table(pa.table({"x": [100, 101]}), tmp_path / "numbers.parquet")
+    for given in ([tmp_path / "numbers.parquet", *votes], [vectors, "--votes", tmp_path / "numbers.parquet"]):
+        done = discreet(*asked, *given)
+        assert (done.returncode, done.stdout) == (4, "")
+        assert "votes and vectors must be text; the column has another type" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["density", "log.csv", "--epsilon", 1], "--universe is missing"),
+        (["density", "log.csv", "--universe", 10], "--epsilon is missing"),
+        (["cropped-mean", "log.csv", "--universe", 10, "--epsilon", 1], "-t is missing|--t is missing"),
+        (["heavy-fraction", "log.csv", "--universe", 10, "--epsilon", 1], "--k is missing; a release needs it"),
+        (["occurrences", "log.csv", "--epsilon", 1], "--max-count is missing"),
+        (["distinct", "log.csv", "--epsilon", 1, "--release"], "--release needs --state"),
+        (["distinct", "--epsilon", 1], "give files to read"),
+        (["distinct", "log.csv", "--epsilon", 1, "--charge-id", "x"], "--charge-id needs --ledger and --account"),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_read(discreet, tmp_path, given, words):
+    done = discreet("pan", *given, cwd=tmp_path)  # there is no log.csv
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(words, done.stderr)
+    assert not [*tmp_path.iterdir()]

@@ -507,3 +507,84 @@ def test_the_plan_of_streams_and_levels(party):
     for wrong in ([], ["--total", 5, "--steps", 5], ["--total", 5, "--window"], ["--steps", 5, "--branching", 4]):
         with pytest.raises(dc.ParameterError):
             party("plan", *ask, *wrong)
+
+
+LEVELS, FORMS = ("--universe", 8, "--levels"), ("--alphabet", "ab", "--max-length", 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--universe", 8, "--alphabet", "ab"], "--alphabet and --max-length must be given together"),
+        (["--universe", 8, "--max-length", 3], "--alphabet and --max-length must be given together"),
+        ([*FORMS], "--alphabet and --branching need --levels"),
+        (["--universe", 8, "--branching", 4], "--alphabet and --branching need --levels"),
+        (["--universe", 8, "--universe", 9], "only --levels of a round takes --universe more than once"),
+        ([*LEVELS, *FORMS], "give --universe, or --alphabet and --max-length"),
+        (["--levels"], "give --universe, or --alphabet and --max-length"),
+        (["--universe", 8, "--option", "window"], "--option must be NAME=VALUE, not 'window'"),
+        (["--universe", 8, "--option", "window=three", "--protocol", "Stream"], "window"),
+    ],
+)
+def test_a_round_that_is_none_is_refused_and_nothing_is_written(party, tmp_path, monkeypatch, given, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(dc.ParameterError, match=words):
+        party("round", "r.json", "--round-id", "a", "--epsilon", 1, *given)
+    assert not Path("r.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["0.csv", "--nulls", "skip"], "--nulls skip cannot be used with streams"),
+        (["0.csv", "--resend"], "--resend cannot be combined with files or --until"),
+        (["--until", 9, "--resend"], "--resend cannot be combined with files or --until"),
+    ],
+)
+def test_a_message_of_a_stream_that_cannot_be_made_leaves_no_file(party, places, given, words):
+    stream = ["--protocol", "Stream", "--option", "window=500", "--option", "columns=64"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000, *stream)
+    before = {*Path().iterdir()}
+    with pytest.raises(dc.ParameterError, match=words):
+        party("encode", "--round", "r.json", "--party", 0, "-o", "m", "--state", "s", *given)
+    assert {*Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("given", [["--state", "s"], ["--until", 5], ["--resend"]])
+def test_only_a_stream_goes_on(party, places, given):
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000, "--protocol", "HadamardResponse")
+    before = {*Path().iterdir()}
+    with pytest.raises(dc.ParameterError, match="work with streams only"):
+        party("encode", "--round", "r.json", "--party", 0, "-o", "m", "0.csv", *given)
+    with pytest.raises(dc.ParameterError, match="give files to read"):
+        party("encode", "--round", "r.json", "--party", 0, "-o", "m")
+    assert {*Path().iterdir()} == before
+
+
+def test_where_no_step_was_sampled_there_is_no_message(party, tmp_path, monkeypatch, capsys):
+    """An empty file would be sent, and refused. The state goes on, and no step is told twice."""
+    monkeypatch.chdir(tmp_path)
+    stream = ["--protocol", "Stream", "--option", "window=50000", "--option", "epoch_steps=10000"]
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 1000, *stream)
+    Path("one.csv").write_text("code\n1\n")
+    silent = 0
+    for step in range(1, 13):
+        encode = ("encode", "--round", "r.json", "--party", 0, "one.csv", "--state", "s", "-o", f"{step}.msg")
+        app(["party", *map(str, encode)], standalone_mode=False)
+        told = capsys.readouterr().err
+        assert f"steps {step} to {step} are told" in told
+        assert ("nothing to send" in told) == (not Path(f"{step}.msg").exists())
+        silent += not Path(f"{step}.msg").exists()
+    assert silent
+
+
+def test_missing_values_of_a_party_are_an_error_unless_they_are_skipped(party, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("code,x\n1,a\n,b\n3,c\n")
+    party("round", "r.json", "--round-id", "a", "--epsilon", 1, "--universe", 10, "--protocol", "IndependentSketches")
+    encode = ("encode", "--round", "r.json", "--party", 0, "a.csv", "--column", "code", "-o", "m")
+    with pytest.raises(dc.DataError):
+        party(*encode)
+    assert not Path("m").exists()
+    party(*encode, "--nulls", "skip", "-q")
+    assert Path("m").exists()
