@@ -516,11 +516,18 @@ def _indices_fit(array: pa.Array) -> bool:
 
 
 def without_views(array: pa.Array) -> pa.Array:
-    """Views, which newer writers use for text and bytes, as plain columns."""
-    if pa.types.is_string_view(array.type):
+    """Views, which newer writers use for text and bytes, as plain columns; also in lists."""
+    types = pa.types
+    if types.is_string_view(array.type):
         return _as_bytes(array).cast(pa.large_binary()).view(pa.large_string())
-    if pa.types.is_binary_view(array.type):
+    if types.is_binary_view(array.type):
         return array.cast(pa.large_binary())
+    if types.is_list(array.type) or types.is_large_list(array.type):
+        values = without_views(array.values)
+        if values.type != array.type.value_type:
+            make = pa.list_ if types.is_list(array.type) else pa.large_list
+            buffers = array.buffers()[:2]  # there, and where each list begins
+            return pa.Array.from_buffers(make(values.type), len(array), buffers, offset=array.offset, children=[values])
     return array
 
 

@@ -127,6 +127,7 @@ def _from_arrow(lists: pa.Array, max_items: int, nulls: str, source: RandomSourc
     if lists.null_count:
         if nulls != "skip":
             raise DataError(_NULLS)
+        lists = without_views(lists)
         lists = lists.filter(lists.is_valid())  # what a null list refers to is nobody's
     import pyarrow.compute as pc
 

@@ -39,6 +39,7 @@ from discreet.events.items import (
     refuse_no_column,
     refuse_single,
     without_list_views,
+    without_views,
 )
 from discreet.events.keys import OWN_KINDS, Keys, part_type, plain
 from discreet.events.times import times_of_objects
@@ -317,7 +318,9 @@ def _plain_lists(column: pa.Array) -> pa.Array:
     if not pa.types.is_nested(column.type):
         return plain(column)
     column = read(column, lambda: without_list_views(column))
-    return column.cast(pa.large_list(column.type.value_type)) if pa.types.is_fixed_size_list(column.type) else column
+    if pa.types.is_fixed_size_list(column.type):
+        column = column.cast(pa.large_list(column.type.value_type))
+    return without_views(column)
 
 
 def column_of(table: Any, name: str) -> Any:

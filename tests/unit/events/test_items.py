@@ -15,7 +15,10 @@ import pytest
 import discreet as dc
 from discreet import multiparty as mp
 from discreet import published
+from discreet.engines.sql import where as sql_where
+from discreet.events.files import Files
 from discreet.events.items import item_of, objects_of, read
+from discreet.events.tables import events_of
 
 BUDGET = dc.Budget(1.0, 1e-6)
 PURE = dc.Budget(1.0)
@@ -395,3 +398,40 @@ def test_one_row_of_a_table_changes_no_type(odd):
 @pytest.mark.parametrize("missing", [float("nan"), np.float64("nan"), None, pd.NA, pd.NaT])
 def test_what_is_missing_in_a_column_of_objects_is_no_item(missing):
     assert objects_of(pd.Series(["a", missing, 3], dtype=object)) == ["a", None, 3]
+
+
+def views(form, rows):
+    """Lists of texts as newer writers have them: each text is a view of some bytes."""
+    column = pa.array(rows, pa.list_(pa.string_view()))
+    if form == "polars":
+        return pl.DataFrame({"item": pl.Series(rows)})
+    if form == "large":
+        return pa.table({"item": column.cast(pa.large_list(pa.string_view()))})
+    if form == "slice":
+        return pa.table({"item": pa.array([["z"], *rows, None], pa.list_(pa.string_view())).slice(1, len(rows))})
+    return pa.table({"item": column})
+
+
+@pytest.mark.parametrize("form", ["polars", "plain", "large", "slice", "file"])
+def test_lists_of_views_are_lists_of_texts(tmp_path, form):
+    """Also where somebody has no list, or a null in one, which would end the question of all."""
+    rows = [["a", "b"], None, ["a", None], [], ["c"]] * 30
+    data = views(form, rows)
+    if form == "file":
+        with pa.ipc.new_file(tmp_path / "a.arrow", data.schema) as writer:
+            writer.write_table(data)
+        data = Files(str(tmp_path / "a.arrow"))
+    expected = [["a", "b"], ["a"], [], ["c"]] * 30
+    found = events_of(data).rows("item", lists=True, nulls="skip")
+    assert [row for batch in found for row in batch.column("item").to_pylist()] == expected
+    given = dc.read(str(tmp_path / "a.arrow")) if form == "file" else data
+    release = dc.top_k(given, 3, dc.Budget(50.0, 1e-6), column="item", unit=dc.User(), nulls="skip")
+    assert release.items[0] == "a"
+    with pytest.raises(dc.DataError, match="no value in the column"):
+        list(events_of(data).rows("item", lists=True))
+
+
+def test_lists_of_views_may_be_beside_a_condition():
+    table = pa.table({"item": ["a", "b", "a"], "more": pa.array([["x"], None, []], pa.list_(pa.string_view()))})
+    found = events_of(table).rows("item", where=sql_where("item = 'a'"))
+    assert [item for part in found.items() for item in part.to_pylist()] == ["a", "a"]

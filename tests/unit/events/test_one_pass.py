@@ -207,3 +207,34 @@ def test_a_report_of_a_file_is_that_of_the_same_table(tmp_path, opened):
     assert of_file[0].rows() == of_table[0].rows()
     batches = pa.table(table).to_reader()
     assert asked.answer(batches, source=seeded_source(4))[0].rows() == of_table[0].rows()
+
+
+def test_of_several_errors_that_of_the_first_count_is_raised(tmp_path):
+    """Whichever came first."""
+    files = Files(csv(tmp_path / "a.csv"))
+    late = threading.Event()
+
+    def first():
+        assert late.wait(60)
+        raise ValueError("the first")
+
+    def second():
+        late.set()
+        raise ValueError("the second")
+
+    with pytest.raises(ValueError, match="the first"):
+        one_pass(files, [first, second])
+    assert not files.passes  # the next counts of these files begin anew
+
+
+@pytest.mark.parametrize("counts", [2, 3])
+def test_standard_input_is_read_once(tmp_path, counts):
+    """Where its format is not said, nobody can look at it first."""
+    path = csv(tmp_path / "a.csv", ROWS[:50])
+    files = Files("-")
+    rows = [files.rows("path") for _ in range(counts)]
+    with pytest.raises(dc.DataError, match="standard input is read once, so its format cannot be guessed; give format"):
+        one_pass(files, [partial(seen, each) for each in rows])
+    shared = Files(str(path))
+    rows = [shared.rows("path") for _ in range(counts)]
+    assert [len(flat(each)) for each in one_pass(shared, [partial(seen, each) for each in rows])] == [50] * counts

@@ -75,3 +75,55 @@ def test_of_lists_so_many_items_of_each_are_kept(lists, most):
     for column in items_of_users(lists, most, "error", seeded_source(1)):
         kept.update((0 if item < 5 else 1 if item == 5 else 2) for item in pa.array(column).to_pylist())
     assert [kept[user] for user in range(3)] == [min(most, 4), 1, min(most, 2)]
+
+
+LISTS = {
+    "lists": lambda rows: rows,
+    "tuples": lambda rows: [None if row is None else tuple(row) for row in rows],
+    "Arrow": lambda rows: pa.array(rows, pa.list_(pa.string())),
+    "large": lambda rows: pa.array(rows, pa.large_list(pa.large_string())),
+    "chunks": lambda rows: pa.chunked_array([pa.array(rows[:1], pa.list_(pa.string())), rows[1:]]),
+    "views": lambda rows: pa.array(rows, pa.list_(pa.string_view())),
+    "a table": lambda rows: pa.table({"item": pa.array(rows, pa.list_(pa.string()))}),
+}
+
+
+def kept_of(lists, most=9, nulls="error", seed=1):
+    parts = items_of_users(lists, most, nulls, seeded_source(seed))
+    return [item for part in parts for item in (part.to_pylist() if hasattr(part, "to_pylist") else part)]
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_nulls_of_lists_are_refused_or_nobodys(kind):
+    """A null list, and what is null in one; what a null list refers to in memory is nobody's, too."""
+    for rows in ([["a"], None, ["b"]], [["a"], [None, "b"], []]):
+        with pytest.raises(dc.DataError, match=r"the column has nulls; pass nulls=.skip. to leave them out"):
+            kept_of(LISTS[kind](rows))
+        assert kept_of(LISTS[kind](rows), nulls="skip") == ["a", "b"]
+    behind = pa.ListArray.from_arrays(
+        pa.array([0, 1, 3, 4], pa.int32()), pa.array([*"axyb"]), mask=pa.array([False, True, False])
+    )
+    assert kept_of(behind, nulls="skip") == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_of_a_list_so_many_different_items_count_in_their_order(kind):
+    """All of them where there are no more, and whoever else is in the data."""
+    rows = [["b", "a", "b"], ["c", "a", "d", "c"], [], ["a"]]
+    assert kept_of(LISTS[kind](rows), 3) == ["b", "a", "c", "a", "d", "a"]
+    firsts = set()
+    for seed in range(40):
+        found = kept_of(LISTS[kind](rows), 2, seed=seed)
+        assert (found[:2], found[-1], len(found)) == (["b", "a"], "a", 5)
+        assert found[2:4] in (["c", "a"], ["c", "d"], ["a", "d"])
+        firsts.add(tuple(found[2:4]))
+    assert len(firsts) == 3  # any two of them
+
+
+def test_items_of_different_kinds_are_different_items():
+    """Python objects have no type to agree on; the same number of another library is the same."""
+    import numpy as np
+
+    assert kept_of([[1, "1", b"1", True, np.int32(1)]]) == [1, "1", b"1", True]
+    with pytest.raises(dc.DataError, match="one column of lists"):
+        kept_of(pa.table({"a": [["x"]], "b": [["y"]]}))
