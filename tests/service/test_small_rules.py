@@ -17,8 +17,9 @@ from tests.service.conftest import START, STREAMS, Running, catch_up
 
 import discreet as dc
 from discreet.noise import seeded_source
-from discreet.service import access, event_spool, increases, streams
-from discreet.service.bodies import plausible_event
+from discreet.service import access, bodies, event_spool, increases, streams
+from discreet.service.bodies import Reader, plausible_event
+from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.event_spool import Record, packed
 from discreet.service.problems import ProblemError
 from discreet.service.runs import Curated, items_shown, number_shown
@@ -46,6 +47,37 @@ def test_seeded_reports_are_refused(running: Running) -> None:
     message = protocol.party(1, source=seeded_source(1)).encode(["yes"])
     answer = running.client.post("/v1/streams/lunch/messages", content=message)
     assert (answer.status_code, "not private" in answer.text) == (422, True)
+
+
+LINES: dict[bytes, tuple[int, int]] = {  # taken and wrong
+    b'{"query":"a","visitor":"b"} {"query":"a","visitor":"b"}': (0, 1),
+    b'{"query":"a","visitor":"b"}{"query":"a","visitor":"b"}': (0, 1),
+    b'{"query":"a",\n"visitor":"b"}': (0, 2),
+    b'{"query":"a",\n"visitor":"b"}\n{"query":"a","visitor":"b"}{"query":"a","visitor":"b"}': (0, 3),
+    b'{"query":"}","visitor":"\\n{"}\r\n\n \t\n  {"visitor":"b","query":"{"}  ': (2, 0),
+}
+
+
+@pytest.mark.parametrize("body", LINES)
+@pytest.mark.parametrize("block", [20, 2**20])
+def test_a_line_is_one_event_whatever_the_others_hold(body: bytes, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, beside right lines and beside wrong ones, in one look at all lines or line by line."""
+    monkeypatch.setattr(bodies, "_BLOCK_BYTES", block)
+    reader = Reader(StreamDefinition.model_validate(STREAMS["searches"]))
+    right, (taken, wrong) = b'{"query":"a","visitor":"b"}\n', LINES[body]
+    for before, after, more, bad in ((b"", b"", 0, 0), (right, b"\n" + right, 2, 0), (b"x\n", b"\n" + right, 1, 1)):
+        found = reader.read("ndjson", before + body + after, True)
+        assert (found.taken, found.skipped) == (taken + more, wrong + bad)
+        if block > len(before + body + after):
+            small = reader.read_small("ndjson", before + body + after)
+            assert (small is None) if wrong + bad else (small is not None and small.taken == taken + more)
+
+
+def test_a_long_line_holds_no_more_events_than_a_request_may_have() -> None:
+    reader = Reader(StreamDefinition.model_validate(STREAMS["visits"]), ServiceLimits(body_rows=10))
+    for body in (b"{}" * 2**20, b"{}\n" * 5 + b"{}" * 2**20 + b"\n"):
+        found = reader.read("ndjson", body, True)
+        assert (found.taken, found.skipped) == (body.count(b"\n") and 5, 1)
 
 
 def test_visitors_are_told_by_a_key_of_the_service() -> None:

@@ -127,7 +127,7 @@ class Reader:
             return None
         try:
             if form == "ndjson":
-                events = self._lines.decode_lines(body)
+                events = self._decode_lines(body)
             elif body[_after_space(body, 0) :][:1] == b"{":
                 events = [self._lines.decode(body)]
             else:
@@ -236,8 +236,16 @@ class Reader:
             lines = block.count(b"\n") + (not block.endswith(b"\n"))
             to.count(lines)
             rows = ((n, line) for n, line in enumerate(block.split(b"\n"), first) if line.strip())
-            self._block(partial(self._lines.decode_lines, block), rows, to)
+            self._block(partial(self._decode_lines, block), rows, to)
             first += lines
+
+    def _decode_lines(self, block: bytes) -> list[Any]:
+        """One event a line, or an error: for the decoder a newline is a blank like any other."""
+        # A line that is a block by itself could have as many as fill it.
+        events = self._lines.decode_lines(block) if len(block) <= _BLOCK_BYTES else [self._lines.decode(block)]
+        if not _one_each(block, len(events)):
+            raise msgspec.DecodeError
+        return events
 
     def _json(self, body: bytes, to: _Gathered) -> None:
         begin, end = _after_space(body, 0), len(body.rstrip(b" \t\r\n"))
@@ -486,15 +494,27 @@ class _Lines:
 
 
 def _blocks_of_lines(body: bytes) -> Iterator[bytes]:
-    """Some whole lines at a time."""
+    """Some whole lines at a time; one that is longer than a block by itself."""
     if len(body) <= _BLOCK_BYTES:
         yield body
         return
     start = 0
     while start < len(body):
-        end = body.find(b"\n", start + _BLOCK_BYTES) + 1 or len(body)
+        end = body.rfind(b"\n", start, start + _BLOCK_BYTES) + 1 or body.find(b"\n", start) + 1 or len(body)
         yield body[start:end]
         start = end
+
+
+def _one_each(block: bytes, events: int) -> bool:
+    """Whether each line that is not blank is one of these objects.
+
+    Inside of an object no line ends with a brace where the next one begins with one: a comma is between them.
+    """
+    ends = block.count(b"\n") - block.endswith(b"\n")
+    if events - 1 == ends == block.count(b"}\n{"):
+        return True
+    lines = [line for each in block.split(b"\n") if (line := each.strip())]
+    return len(lines) == events and all(line[:1] == b"{" and line[-1:] == b"}" for line in lines)
 
 
 def _blocks_of_elements(body: bytes, begin: int, end: int) -> Iterator[tuple[int, Any]]:
