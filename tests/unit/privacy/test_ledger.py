@@ -793,3 +793,30 @@ def test_who_was_taken_over_charges_stores_and_publishes_nothing_more(account, s
     account.take_over("another page", "third")
     second.check_held()
     account.charge(dc.Budget(0.5))  # what holds nothing is not asked
+
+
+def test_what_an_operation_reads_is_of_one_moment(path, account):
+    """Somebody charges meanwhile: they wait, or what they charged is not seen. Nobody takes it for damage."""
+    with account._log.reading() as log:
+        assert log.accounts() == ["searches"]
+        with contextlib.suppress(dc.LedgerBusyError):
+            dc.Ledger(path, timeout=0.05).account("searches").charge(dc.Budget(0.5))
+        assert len(log.events()) == log.verify() == 1
+        assert log.balance("searches").charges == 0
+    account.charge(dc.Budget(0.5))
+    assert account.statement().charges in (1, 2)
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
+def test_what_fails_in_the_middle_of_an_operation_leaves_nothing(account, failure):
+    def half_done():
+        with account._log.writing() as log:
+            charge = {"budget": dc.Budget(0.5).to_dict(), "unit": dc.Event().details(), "stores_release": True}
+            log.append("searches", "charge", "half", charge)
+            assert log.charge("searches", "half").charge is not None
+            raise failure
+
+    with pytest.raises(failure):
+        half_done()
+    assert (account.statement().charges, account.is_begun("half")) == (0, False)
+    account.charge(dc.Budget(4.0), "half")
