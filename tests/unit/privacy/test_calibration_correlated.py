@@ -67,6 +67,14 @@ def test_blocks_of_the_shared_noise_cost_a_little_and_never_save(monkeypatch):
         assert exact < discrete_correlated_delta(1.0, sigma, shared, cut, 100, height=2) < most * exact
 
 
+def test_a_threshold_is_raised_until_every_split_passes(monkeypatch):
+    """No split is known that needs more than keys of one sketch alone; one that did would get it."""
+    sigma, shared, threshold = correlated_calibration(1.0, 1e-6, 9)
+    holds = correlated._holds
+    monkeypatch.setattr(correlated, "_holds", lambda *given: given[-1] > threshold + 1 and holds(*given))
+    assert correlated_calibration.__wrapped__(1.0, 1e-6, 9) == (sigma, shared, threshold + 2)
+
+
 @pytest.mark.parametrize("arguments", [(1e-3, 1e-12, 1_000_000, 1), (1.0, 1e-6, 10_000_000, 1), (1.0, 1e-6, 64, 500)])
 def test_large_noise_and_many_counters_are_calibrated(arguments):
     sigma, shared, cut = correlated_calibration(*arguments)

@@ -1,6 +1,7 @@
 """Gaussian calibration: closed forms against term-by-term sums, the sparse histogram, and zCDP conversions."""
 
 import math
+import random
 import subprocess
 import sys
 from fractions import Fraction
@@ -11,7 +12,7 @@ import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.privacy.calibration import gaussian
+from discreet.privacy.calibration import gaussian, sparse_histogram
 from discreet.privacy.calibration.gaussian import (
     _BERNOULLI,
     _LARGEST_ROOT,
@@ -27,7 +28,7 @@ from discreet.privacy.calibration.gaussian import (
     unit_change_delta,
 )
 from discreet.privacy.calibration.sparse_histogram import discrete_gshm_delta, gshm_calibration
-from discreet.privacy.calibration.zcdp import gaussian_rho, pure_rho, zcdp_delta, zcdp_epsilon, zcdp_rho
+from discreet.privacy.calibration.zcdp import gaussian_rho, pure_rho, zcdp_delta, zcdp_epsilon, zcdp_rho, zcdp_sigma
 
 
 def _pmf(sigma: float, reach: int) -> np.ndarray:
@@ -167,6 +168,20 @@ def test_calibrated_pairs_pass_and_one_less_does_not(epsilon, changes):
     assert discrete_gshm_delta(epsilon, sigma / 2, threshold - 1, changes) > 1e-6
 
 
+def test_a_cut_is_raised_until_every_mixture_passes(monkeypatch):
+    """No mixture of common and isolated keys is known that needs more than isolated ones; one that did would get it."""
+    sigma, threshold = gshm_calibration(1.0, 1e-6, 3)
+    tried = []
+
+    def stricter(epsilon, sigma, t, changes):
+        tried.append(t)
+        return discrete_gshm_delta(epsilon, sigma, t, changes) if t > threshold + 1 else 1.0
+
+    monkeypatch.setattr(sparse_histogram, "discrete_gshm_delta", stricter)
+    assert gshm_calibration.__wrapped__(1.0, 1e-6, 3) == (sigma, threshold + 3)
+    assert tried == [threshold - 1, threshold, threshold + 1, threshold + 2]
+
+
 def test_a_hundred_thousand_changes():
     sigma, threshold = gshm_calibration(1.0, 1e-6, 100_000)
     assert sigma == pytest.approx(math.sqrt(100_000) * 4.2247, rel=1e-3)
@@ -198,6 +213,24 @@ def test_rho_of_noise_and_of_pure_privacy():
     assert gaussian_rho(2.0, 1.0) == pytest.approx(0.125)
     assert gaussian_rho(2.0, 1.0) >= 0.125
     assert pure_rho(2.0) >= 2.0
+
+
+def test_a_sigma_of_zcdp_is_enough_exactly_and_no_float_below_it_is():
+    """sigma^2 >= squared/(2 rho) as fractions: a square root in floats is as often too small as too large."""
+    generator = random.Random(3)
+    for _ in range(300):
+        squared, rho = generator.randrange(1, 10**9), generator.uniform(1e-6, 5.0)
+        sigma = zcdp_sigma(squared, rho)
+        assert sigma**2 * 2 * Fraction(rho) >= squared
+        assert Fraction(math.nextafter(float(sigma), 0.0) * (1.0 - 2e-16)) ** 2 * 2 * Fraction(rho) < squared
+        assert Fraction(float(sigma)) == sigma  # what is drawn is what is stated
+
+
+@pytest.mark.parametrize("epsilon", [600.0, 709.0, 710.0, 800.0, 5000.0])
+def test_where_an_epsilon_has_no_exponential_delta_is_not_understated(epsilon):
+    """Ten thousand counts that all differ, with hardly any noise: the loss is 5,000, give or take 100."""
+    expected = 1.0 if epsilon < 4000.0 else 0.5
+    assert discrete_gaussian_delta(epsilon, 1.0, changes=10_000) == pytest.approx(expected, rel=0.02)
 
 
 def test_bad_parameters():
