@@ -51,9 +51,9 @@ _TICKS = ["--once", "--rows", "500", "--horizon", "48"]
 @pytest.mark.parametrize(
     ("command", "files", "functions", "switches"),
     [
-        (["top", "-k", "3"], 26, 149, 105),
-        (["top", "-k", "3", "--user", "u"], 33, 206, 149),
-        (["watch", *_TICKS], 30, 225, 361),  # three ticks
+        (["top", "-k", "3"], 26, 150, 106),
+        (["top", "-k", "3", "--user", "u"], 33, 205, 150),
+        (["watch", *_TICKS], 30, 224, 350),  # three ticks
     ],
     ids=["top", "top of people", "watch"],
 )
