@@ -36,6 +36,13 @@ def test_names():
         discreet.nothing  # noqa: B018
 
 
+def test_there_are_no_more_public_names_than_there_were():
+    """Those of the package, and of its packages without the papers'. Who adds one makes another one needless."""
+    packages = ("central", "continual", "pan", "multiparty", "privacy", "engines", "audit")
+    others = {f"{name}.{each}" for name in packages for each in getattr(discreet, name).__all__ if each not in STABLE}
+    assert len({*discreet.__all__, *others}) <= 103
+
+
 def test_modules_list_what_they_have():
     for package in ("summaries", "releases", "privacy", "noise", "storage", "errors", "audit"):
         module = __import__(f"discreet.{package}", fromlist=["*"])

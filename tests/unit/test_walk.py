@@ -53,7 +53,7 @@ _TICKS = ["--once", "--rows", "500", "--horizon", "48"]
     [
         (["top", "-k", "3"], 26, 150, 106),
         (["top", "-k", "3", "--user", "u"], 33, 205, 150),
-        (["watch", *_TICKS], 30, 224, 350),  # three ticks
+        (["watch", *_TICKS], 30, 224, 346),  # three ticks
     ],
     ids=["top", "top of people", "watch"],
 )

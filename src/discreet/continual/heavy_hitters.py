@@ -126,6 +126,8 @@ class Discovered:
             part, place = Part(first, last, count, offset), self.index.setdefault(item, len(self.parts))
             self.parts[place : place + 1] = [part]
         more = len(self.parts) - len(self.since)
+        if not more:
+            return
         self.since, self.ages, self.carried = (
             np.pad(array, (0, more)) for array in (self.since, self.ages, self.carried)
         )
