@@ -67,3 +67,16 @@ def test_a_file_that_cannot_be_read_or_written_is_done_without(witness):
     one.saw(log("a"))
     with pytest.raises(LedgerError):
         one.check(log())
+
+
+def test_who_saw_less_does_not_put_back_what_another_process_saw(witness):
+    """Both wrote an event, and the first is late in saying so: only the file knows of the last one."""
+    late, other = witness(), witness()
+    other.saw(log("a", "b", "c", "d"))
+    for less in (log("a"), log("a", "b"), log("a", "b", "c")):
+        late.saw(less)
+        assert json.loads(late.file.read_text()) == {"place": "here", "seq": 4, "digest": "d"}
+    with pytest.raises(LedgerError, match="saw its event 4"):
+        witness().check(log("a", "b", "c"))
+    late.saw(log("a", "b", "c", "d", "e"))
+    assert json.loads(late.file.read_text())["seq"] == 5
