@@ -1,0 +1,91 @@
+"""Messages that are well formed and that no honest party sends: more items than the round allows, counts below a cut,
+steps after the end. What an aggregator says it heard, it says after a restart, too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.multiparty import Hierarchy, IndependentSketches, Separation, Stream
+from discreet.multiparty.packets import Packet, closed_blocks, write_packet
+from discreet.multiparty.wire import Message, write_entries
+from discreet.noise import seeded_source
+from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
+
+BUDGET = dc.Budget(2.0)
+LIMITED = {
+    "sketches": lambda most: IndependentSketches("r", BUDGET, 9, max_items=most),
+    "merged": lambda most: MergedSketch("r", BUDGET, 9, columns=4, max_items=most),
+    "separation": lambda most: Separation("r", BUDGET, 9, max_items=most),
+    "misra gries": lambda most: MergedMisraGries("r", BUDGET, 9, capacity=3, max_items=most),
+    "levels": lambda most: Hierarchy("r", BUDGET, 9, "IndependentSketches", 3, {"max_items": most}),
+}
+STREAMS = {
+    "sketches": lambda **o: Stream("s", BUDGET, 9, **o),
+    "counters": lambda **o: MergedMisraGriesStream("s", BUDGET, 9, **o),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_message_of_more_items_than_a_party_has_is_refused(name):
+    """A liar adds no more to a count than the round says, whatever the aggregator was told to take."""
+    small, large = (LIMITED[name](most) for most in (2, 5))
+    for items in (2, 3):
+        payload = large._encode(large.universe.words([1] * items), 7, seeded_source(1))
+        message = small._pack(Message(7, items, payload))
+        if items == 2:
+            assert small.aggregator().receive(message)
+            continue
+        with pytest.raises(dc.errors.MessageError, match="max_items=2") as refused:
+            small.aggregator(max_items=100).receive(message)
+        assert refused.value.reason == "range"
+
+
+def test_a_count_below_the_cut_is_refused():
+    """Nobody sends it: it would take away from a count what no honest party can."""
+    round_ = MergedMisraGries("r", BUDGET, 9, capacity=3)
+    places = np.array([4])
+    honest = round_._pack(Message(1, 3, write_entries(places, np.array([0]))))
+    assert round_.open(honest)[1][1].tolist() == [round_.cut]
+    for below in (-1, -2):
+        with pytest.raises(dc.errors.MessageError, match="below the cut") as refused:
+            round_.open(round_._pack(Message(1, 3, write_entries(places, np.array([below])))))
+        assert refused.value.reason == "range"
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_packet_about_steps_after_the_end_is_refused(name):
+    """Such steps have no levels of their own, and nobody counts what they spend."""
+    stream = STREAMS[name](horizon=4)
+    last = stream.last_step
+    shape = stream.shape
+
+    def packet(after, to):
+        nothing = np.zeros(0, np.int64)
+        blocks = {
+            block: (nothing, nothing) if name == "counters" else np.zeros(shape.cells[block.level], np.int64)
+            for block in closed_blocks(after, to, shape)
+        }
+        told = Packet(after, to, 0, np.zeros(0, np.uint64), np.zeros(0, np.uint8), blocks)
+        return stream._pack(Message(3, 0, write_packet(told, shape)))
+
+    assert stream.aggregator().receive(packet(last - 1, last))
+    for after in (last - 1, last):
+        with pytest.raises(dc.errors.MessageError, match="after the end of the stream") as refused:
+            stream.aggregator().receive(packet(after, last + 1))
+        assert refused.value.reason == "range"
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_bytes_of_packets_that_are_forgotten_were_received(name):
+    stream = STREAMS[name](window=4)
+    party, aggregator, messages = stream.party(1), stream.aggregator(), []
+    for step in range(12):
+        messages.append(party.feed([step % 9]))
+        aggregator.receive(messages[-1])
+        aggregator.advance(step + 1)
+    assert aggregator.bytes_received == sum(map(len, messages))
+    restored = stream.restore(aggregator.to_bytes())
+    assert restored.bytes_received == aggregator.bytes_received
+    assert restored.to_bytes() == aggregator.to_bytes()
