@@ -134,3 +134,28 @@ def test_the_law_of_the_outcome_is_within_epsilon_and_good_data_pass(unit, share
     assert refused(0) <= 1e-6 < refused(test.sensitivity + test.cut // 10)
     assert not any(test.draw(0, seeded_source(seed)) for seed in range(200))
     assert all(test.draw(2 * test.cut + 1, seeded_source(seed)) for seed in range(200))
+
+
+def test_an_account_that_can_pay_the_test_and_not_the_question_pays_neither(orders, tmp_path):
+    """Known before anything is read: the test would be paid for, and its answer could not be given."""
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("shop", dc.Budget(1.0), accounting="basic")
+    account = ledger.account("shop")
+    orders.unlink()
+    with pytest.raises(dc.BudgetExceededError):
+        dc.count(dc.read(orders), dc.Budget(1.03), max_bad=0.1, ledger=account)
+    assert [event.kind for event in account.history()] == ["grant"]
+
+
+def test_the_test_and_the_question_are_charged_about_the_same_days(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("who,day\n" + "".join(f"w{n},2026-11-15\n" for n in range(3000)))
+    ledger = dc.Ledger(tmp_path / "ledger.sqlite")
+    ledger.grant("site", dc.Budget(1.0), accounting="basic", unit=dc.User(per="1d"))
+    words = {"user": "who", "unit": "person-day", "time": "day", "period": "2026-11-15", "max_bad": 0.1}
+    found = dc.count(dc.read(path), BUDGET, **words, ledger=ledger.account("site"))
+    charges = [event for event in ledger.history("site") if event.kind == "charge"]
+    assert [event.details["period"] for event in charges] == [charges[0].details["period"]] * 2
+    assert found.guarantee.unit == dc.User(per="1d")
+    spent = [ledger.account("site").statement(day).spent.epsilon for day in ("2026-11-15", "2026-11-16")]
+    assert spent == [pytest.approx(1.0), 0.0]
