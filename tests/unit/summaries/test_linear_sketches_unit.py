@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 from collections import Counter
 from fractions import Fraction
@@ -369,12 +370,15 @@ def test_an_estimate_of_count_min_reaches_down_to_what_collisions_may_have_added
 @pytest.mark.parametrize("kind", [dc.CountMin, dc.CountSketch])
 def test_texts_may_fail_by_equal_digests_too(kind: Any) -> None:
     """As often as events times the chance of one pair; numbers have no digests."""
-    texts, numbers = kind(64, 7, seed=1), kind(64, 7, seed=1)
+    texts, numbers, several, raw = (kind(64, 7, seed=1) for _ in range(4))
     texts.update(["a"] * 1000)
     numbers.update(np.zeros(1000, np.int64))
+    several.update([*(["a"] * 999), 7])
+    raw.update([b"a"] * 1000)
     more = 1000 * digest_collision_probability(texts.max_key_bytes)
-    assert texts._string_failure() == pytest.approx(float(more), rel=1e-9, abs=0)
-    assert numbers._string_failure() == 0.0
+    for sketch in (texts, several, raw):
+        assert sketch._string_failure() == pytest.approx(float(more), rel=1e-9, abs=0)
+    assert numbers._string_failure() == kind(64, 7, seed=1)._string_failure() == 0.0
 
 
 def test_an_estimate_of_texts_fails_as_often_as_rows_and_digests_do() -> None:
@@ -386,3 +390,24 @@ def test_an_estimate_of_texts_fails_as_often_as_rows_and_digests_do() -> None:
     assert more > math.exp(-64)
     assert numbers.failure_probability == math.exp(-64)
     assert texts.failure_probability == pytest.approx(math.exp(-64) + more, rel=1e-9, abs=0)
+
+
+@each_kind
+def test_an_empty_sketch_of_any_size_is_copied_and_pickled_and_a_foreign_state_is_not_trusted(kind: Any) -> None:
+    """Its state has a few bytes, and the first item would take gigabytes. Who has it already may go on with it."""
+    large = kind(2**26, 3, seed=1)
+    for again in (large.copy(), pickle.loads(pickle.dumps(large)), kind.from_bytes(large.to_bytes(), max_bytes=None)):
+        assert (again.width, again.depth, again.to_bytes()) == (2**26, 3, large.to_bytes())
+    with pytest.raises(
+        dc.CorruptStateError, match=r"1610612736 bytes, more than max_bytes=1073741824; raise max_bytes"
+    ):
+        kind.from_bytes(large.to_bytes())
+
+
+@each_kind
+def test_a_state_with_cells_is_as_large_as_it_is(kind: Any) -> None:
+    sketch = kind(1000, 3, seed=1)
+    with pytest.raises(dc.CorruptStateError, match="an empty sketch of 24000 bytes"):
+        kind.from_bytes(sketch.to_bytes(), max_bytes=23_999)
+    sketch.update(["a"])
+    assert kind.from_bytes(sketch.to_bytes(), max_bytes=0).estimate("a").value == 1

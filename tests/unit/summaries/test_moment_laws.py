@@ -1,9 +1,10 @@
 """Sums, means and variances through whole numbers: without noise they are those of the values, cut to the range."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from discreet.summaries.moments import ValueMoment
+from discreet.summaries.moments import GroupSums, ValueMoment
 
 RANGES = [(0.0, 1.0), (-3.0, 5.0), (2.0, 4.0), (-4.0, -1.0), (0.0, 100.0), (-1.0, 0.0)]
 
@@ -95,3 +96,17 @@ def test_whole_numbers_in_a_range_of_whole_numbers_are_not_rounded():
         assert (entries[:, 0] * (high - low) == (given - low) * moment.one).all()
     assert ValueMoment("sum", 0.0, 1.0).one <= 2**30
     assert ValueMoment("sum", 0.0, 1.0, finest=16).one <= 16
+
+
+def test_groups_are_in_the_order_of_their_keys_whoever_counted_them():
+    """In which order they came says which rows came first."""
+    sums = np.array([[1, 10], [2, 20], [3, 30]])
+    for keys in (["c", "a", "b"], ["b", "c", "a"], ["a", "b", "c"]):
+        found = GroupSums(sums, pa.array(keys)).in_order()
+        expected = sorted(zip(keys, sums.tolist(), strict=True))
+        assert list(zip(found.keys.to_pylist(), found.sums.tolist(), strict=True)) == expected
+        twice = GroupSums(sums, pa.array(keys)) + GroupSums(sums, pa.array(keys[::-1]))
+        assert twice.keys.to_pylist() == ["a", "b", "c"]
+        assert twice.sums.sum(axis=0).tolist() == [12, 120]
+    bare = GroupSums(sums[:1])
+    assert (bare.in_order().keys, bare.in_order().sums.tolist()) == (None, [[1, 10]])
