@@ -1,5 +1,6 @@
 """What all pan-private estimators do alike: updates, releases, states, intrusions, and what they refuse."""
 
+import json
 import pickle
 import struct
 import subprocess
@@ -437,3 +438,72 @@ def test_a_count_is_as_accurate_as_was_said_from_the_first_one_on(alpha, epsilon
     assert first > 1
     assert errors(first * np.geomspace(1.0, 50.0, 60)).max() <= alpha
     assert errors([first / 1.1])[0] > alpha
+
+
+# ---- what a state says, and what its table is ------------------------------------------------------------------------
+
+
+def parts_of_state(estimator):
+    """The header of a state, and its table."""
+    from discreet.storage import open_state
+
+    _, payload = open_state(estimator.to_bytes(), estimator.family, 2)
+    (length,) = struct.unpack_from("<I", payload)
+    return json.loads(payload[4 : 4 + length]), bytes(payload[4 + length :])
+
+
+def read_again(estimator, header, table):
+    from discreet.storage import seal_state
+
+    text = json.dumps(header, sort_keys=True).encode()
+    data = seal_state(estimator.family, 2, struct.pack("<I", len(text)) + text + table)
+    return type(estimator).from_bytes(data)
+
+
+@each
+def test_a_table_is_erased_exactly_when_all_releases_were_made(make):
+    """Cells behind the last release would be a look that nothing pays for; and without them no release says a thing."""
+    estimator = make()
+    estimator.update(np.arange(50))
+    waiting = parts_of_state(estimator)
+    estimator.release()
+    done = parts_of_state(estimator)
+    assert read_again(estimator, *waiting).last is None
+    assert read_again(estimator, *done).last is not None
+    for header, table in ((done[0], waiting[1]), (waiting[0], done[1])):
+        with pytest.raises(dc.CorruptStateError):
+            read_again(estimator, header, table)
+
+
+@each
+@pytest.mark.parametrize("change", ["epsilon", "share", "response"])
+def test_a_table_with_coins_of_another_budget_is_refused(make, change):
+    """Its cells were drawn with them: with other numbers neither the promise nor the estimate would be right."""
+    estimator = make()
+    estimator.update(np.arange(50))
+    header, table = parts_of_state(estimator)
+    settings = header["settings"]
+    if change == "epsilon":
+        settings[0] = 0.5
+    elif change == "share":
+        settings[-1] = str(Fraction(settings[-1]) / 2)
+    else:
+        settings[4] = {"tight": "paper", "paper": "tight"}[settings[4]]
+    if (estimator.response.unseen, estimator.response.seen) == (1, 1):
+        read_again(estimator, header, table)  # counters alone: nothing in a table tells
+    else:
+        with pytest.raises(dc.CorruptStateError, match="another budget"):
+            read_again(estimator, header, table)
+
+
+@each
+@pytest.mark.parametrize("planned", [0, 2])
+def test_the_promise_says_how_many_intrusions_it_covers(make, planned):
+    """The planned ones, or those that were announced, if they are more."""
+    estimator = make(announced_intrusions=planned)
+    for announced in range(4):
+        covered = max(planned, announced)
+        told = " ".join(estimator.guarantee.assumptions)
+        assert f"at most {covered} announced intrusions" in told
+        assert told == " ".join(type(estimator).from_bytes(estimator.to_bytes()).guarantee.assumptions)
+        estimator.announce_intrusion()
