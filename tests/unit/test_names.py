@@ -65,9 +65,9 @@ def said(tree):
 
 
 @pytest.mark.parametrize(
-    "room", sorted({path.name for path in (SOURCES / "discreet").iterdir()} - {"cli", "service", "__pycache__"})
+    "room", sorted({path.name for path in (SOURCES / "discreet").iterdir()} - {"cli", "__pycache__"})
 )
-def test_nothing_below_the_front_ends_names_an_option_or_prints(room):
+def test_nothing_below_the_command_line_names_an_option_or_prints(room):
     """Words of a question stand in braces there, and every front end spells them."""
     path = SOURCES / "discreet" / room
     for each in [path] if path.suffix == ".py" else sorted(path.rglob("*.py")):

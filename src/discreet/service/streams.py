@@ -273,7 +273,7 @@ class LiveStream(abc.ABC):
         if account is None or (self.tick and not account.is_begun(self.charge_id(run))):
             raise LedgerError(
                 f"stream {self.name!r} was started with another ledger; {self.around.ledger!r} does not know it. "
-                "Give the original one (--ledger): under another, noise would be drawn again"
+                "Give the original one: under another, noise would be drawn again"
             )
         account.check_held()
         return account
