@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from discreet._data_class import dataclass
 from discreet.errors import ParameterError, WordError
-from discreet.questions.question import Worded, look_up
+from discreet.questions.question import Worded
 from discreet.questions.words import SAID, Refusal, ValueKind, choice, excludes, flag, needs, plain, whole, word
 from discreet.questions.words import column as one_column
 
@@ -161,7 +161,5 @@ class LiveQuestion(Worded):
     def complete(self) -> None:
         if self.universe is not None and not isinstance(self.universe, tuple):
             raise ParameterError(f"universe must be a tuple of texts here, not {type(self.universe).__name__}")
-        if self.lookup is not None or self.on is not None:
-            look_up(self)
         if self.sets and self.lookup is not None and self.column in self.lookup.columns:
             raise WordError("{sets} are lists in the input; {column} cannot come from {lookup}")

@@ -89,6 +89,8 @@ class Worded:
                 object.__setattr__(self, each.name, each.kind.check(each.name, value))
         if getattr(self, "unit", None) is not None:
             _complete_spans(self)
+        if getattr(self, "lookup", None) is not None or getattr(self, "on", None) is not None:
+            _look_up(self)
         self.complete()
         for rule in (*self.shared_rules, *self.rules):
             if (rule.about is None or rule.about in self.given) and rule.broken(self):
@@ -235,11 +237,6 @@ class Question(Worded, abc.ABC):
 
         return Pairing(self.time, calendar, None if self.period is None else calendar.period(self.period))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.lookup is not None or self.on is not None:
-            look_up(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The words and what they say, JSON-ready; also where it is the default, which another version may change."""
         said = {each.name: getattr(self, each.name) for each in words_of(type(self))}
@@ -282,7 +279,7 @@ class Question(Worded, abc.ABC):
         """How it is answered from these data; only what is public is looked at."""
 
 
-def look_up(question: Any) -> None:
+def _look_up(question: Any) -> None:
     """The public table of a question is read and checked when it is asked, before any data."""
     if (question.lookup is None) != (question.on is None):
         raise WordError("{lookup} and {on} must be given together: a public table, and the column to join it on")
