@@ -624,3 +624,30 @@ def test_rows_without_a_value_are_nobodys():
     with people_of(rows, value_range=ValueRange(0, 10)) as people:
         weights = people.discovery_weights(256)
         assert people.items(np.arange(len(weights))).to_pylist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("table", [made_up(3000), made_up(0)], ids=["rows", "none"])
+def test_nothing_is_left_where_rows_cannot_be_read_to_their_end(tmp_path, monkeypatch, table):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("discreet.engines.exact_people.Memory.room", 0)
+
+    def batches():
+        yield from table.to_batches(100)
+        raise dc.DataError("the rest is damaged")
+
+    rows = events_of(pa.RecordBatchReader.from_batches(table.schema, batches())).rows("what", user="who")
+    with pytest.raises(dc.DataError):
+        people_of(rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_are_in_the_order_of_the_items(monkeypatch):
+    """However the work was split, and in memory as out of core: noise is drawn place by place."""
+    random = np.random.default_rng(2)
+    table = pa.table({"who": random.integers(0, 900, 30_000), "what": random.permutation(30_000) % 2000})
+    for room in (None, 0):
+        if room is not None:
+            monkeypatch.setattr("discreet.engines.exact_people.Memory.room", room)
+        with people_of_table(table, "what", "who") as people:
+            found = people.items(np.arange(len(people.discovery_weights(256)))).to_pylist()
+        assert found == sorted({*table.column("what").to_pylist()})
