@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.engines import sql
+from discreet.engines.conditions import literal, plan_of
 
 TEXTS = ["", "a", "A", "abc", "b%", "a_c", "é", "404", "x" * 300, "\x00", None]
 COLUMNS = {
@@ -146,3 +147,55 @@ def test_a_function_with_too_few_arguments_is_refused_like_any_other(function):
     for given in ("", "item", "item, 'a'") if function in ("replace", "regexp_replace") else ("", "item"):
         with pytest.raises(dc.errors.DiscreetError):
             dc.count(pa.table({"item": ["a"]}), dc.Budget(1.0), where=f"{function}({given}) = 'a'")
+
+
+def test_what_is_known_of_a_text_is_known_of_one_condition():
+    """Of several that ask DuckDB about one column each has its own answers."""
+    random = np.random.default_rng(6)
+    texts = pa.array(["404", "200", " 404 ", "x", "7", None])
+    columns = {"t": texts.take(pa.array(random.integers(0, len(texts), 9000))), "i": pa.array(range(9000))}
+    for condition in ("t <> 200 and i >= 0 and t = 404", "t = 404 and i >= 0 and t <> 404"):
+        quick, slow = (kept(condition, columns, planned) for planned in (True, False))
+        assert [mask.tolist() for mask in quick] == [mask.tolist() for mask in slow]
+
+
+def decimal(value, scale):
+    return {"type": {"id": "DECIMAL", "type_info": {"scale": scale}}, "value": value}
+
+
+LITERALS = {
+    "of DuckDB 2": ({"literal": {"kind": "NUMERIC", "text": "1.50"}}, ("fraction", "1.50")),
+    "a text of DuckDB 2": ({"literal": {"kind": "STRING", "text": ""}}, ("text", "")),
+    "true of DuckDB 2": ({"literal": {"kind": "BOOLEAN", "text": "true"}}, ("", "true")),
+    "a decimal": ({"value": decimal(150, 2)}, ("fraction", "1.50")),
+    "a decimal below one": ({"value": decimal(5, 2)}, ("fraction", "0.05")),
+    "a negative decimal": ({"value": decimal(-5, 3)}, ("fraction", "-0.005")),
+    "a decimal of nothing": ({"value": decimal(0, 1)}, ("fraction", "0.0")),
+    "a whole decimal": ({"value": decimal(7, 0)}, ("fraction", "7")),
+    "a whole number": ({"value": {"type": {"id": "INTEGER"}, "value": -404}}, ("whole", "-404")),
+    "a text": ({"value": {"type": {"id": "VARCHAR"}, "value": "4"}}, ("text", "4")),
+    "a float": ({"value": {"type": {"id": "DOUBLE"}, "value": 1.5}}, ("fraction", "")),
+    "a huge number": ({"value": {"type": {"id": "HUGEINT"}, "value": {"upper": 1, "lower": 0}}}, ("whole", "")),
+    "null": ({"value": {"type": {"id": "NULL"}, "is_null": True}}, ("", "")),
+}
+
+
+@pytest.mark.parametrize("what", LITERALS)
+def test_what_is_written_is_read_from_the_tree_of_any_duckdb(what):
+    """Versions write a constant as text, or as a value of a type."""
+    node, said = LITERALS[what]
+    assert literal({"class": "CONSTANT", "type": "VALUE_CONSTANT", **node}) == said
+    assert literal({**node, "class": "COLUMN_REF"}) == ("", "")
+
+
+def test_not_in_is_what_any_duckdb_calls_it():
+    """One kind of node, or NOT around IN."""
+    column = {"class": "COLUMN_REF", "type": "COLUMN_REF", "column_names": ["i"]}
+    one = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "INTEGER", "text": "404"}}
+    found = {}
+    for kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
+        node = {"class": "OPERATOR", "type": kind, "children": [column, one]}
+        plan = plan_of(node, {"i": pa.int32()})
+        found[kind] = plan({"i": pa.chunked_array([COLUMNS["i"]])}).to_pylist()
+    assert found["COMPARE_IN"] == [None if i is None else i == 404 for i in COLUMNS["i"].to_pylist()]
+    assert found["COMPARE_NOT_IN"] == [None if i is None else i != 404 for i in COLUMNS["i"].to_pylist()]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.engines import different
 from discreet.engines.different import ROOM, DifferentItems
 from discreet.errors import DiscreetError
 
@@ -136,3 +137,19 @@ def test_a_number_is_the_same_in_every_column_that_holds_it():
         different.update(pa.array([0, 1, 2**63 - 1, -1, -(2**63)], pa.int64()), "error")
         different.update(pa.array(ends, pa.uint64()), "error")
         assert different.count() == len(ends) + 2  # -1 and -2^63, which has the bits of 2^63
+
+
+@pytest.mark.parametrize("word", [0, 1])
+def test_items_whose_prints_have_one_half_in_common_are_two(monkeypatch, word):
+    """All 128 bits tell items apart: half of them would take some of a few billion for one."""
+
+    def half(self, kind, items):
+        found = np.zeros((len(items), 2), np.uint64)
+        found[:, word] = [int(text) for text in items.to_pylist()]
+        return found
+
+    monkeypatch.setattr(different.Prints, "of", half)
+    with different.DifferentItems(room=0) as items:
+        for _ in range(2):
+            items.update(pa.array([str(number) for number in range(700)]), "error")
+        assert items.count() == 700

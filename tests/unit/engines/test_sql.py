@@ -451,6 +451,8 @@ def test_columns_of_any_type(kind):
         ("nfc_normalize(a) <> b", 1 << 14),
         ("parse_path(a) is not null", 1 << 14),
         ("cast(a as timestamptz) is null", 1 << 14),
+        ("try_cast(a as timestamp with time zone) is null", 1 << 14),
+        ("(a::TimestampTZ) is null", 1 << 14),
         ("lower(b) = 'x' or strptime(a, '%Z') is null", 1 << 14),
     ],
 )
@@ -464,6 +466,20 @@ def test_a_cell_that_is_too_long_makes_its_row_bad(condition, longest, kind):
     assert not kept[2]
     few = [array.take(pa.array([0, 1, 3, 4])) for array in arrays]
     assert [each.tolist() for each in query.keeps(few)] == [np.delete(each, 2).tolist() for each in (kept, failed)]
+
+
+def test_of_a_row_with_a_cell_that_is_too_long_nothing_is_computed():
+    """And those around it are what they are."""
+    bound = sql.select("select upper(a) as r, b from files").bound(["r", "b"])
+    long = "x" * ((1 << 20) + 1)
+    for texts in (["a", long, "b"], [long, "a"], ["a", long], [long], [long, long, None, "a"]):
+        columns = {"a": pa.array(texts), "b": pa.array(range(len(texts)))}
+        (made,), failed = bound.computes([columns[name] for name in bound.reads])
+        assert failed.tolist() == [text == long for text in texts]
+        expected = [None if text in (None, long) else text.upper() for text in texts]
+        assert [value for value, bad in zip(made.to_pylist(), failed, strict=True) if not bad] == [
+            value for value, text in zip(expected, texts, strict=True) if text != long
+        ]
 
 
 @pytest.mark.parametrize("operator", ["like", "not like", "ilike", "not ilike"])

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.errors import DataError
-from discreet.events.keys import OWN_KINDS, Keys, Layout, part_type
+from discreet.events.keys import OWN_KINDS, USUAL_GROUPS, Keys, Layout, part_type
 from discreet.events.tables import events_of
+from discreet.events.times import Every
 from discreet.events.values import column_of_plain, items_array, plain_column, tagged, untagged
+from discreet.noise import seeded_source
 
 DAY = datetime.date(2026, 3, 1)
 NOON = datetime.datetime(2026, 3, 1, 12, 0, 0, 5)
@@ -240,3 +242,124 @@ def test_dictionaries_of_many_values_are_keyed_row_by_row():
     assert [column.to_pylist() for column in layout.columns(keys)] == [column.to_pylist() for column in columns]
     few = [column.slice(0, 5) for column in columns]
     assert layout.keys(few).to_pylist() == keys.slice(0, 5).to_pylist()
+
+
+def test_what_was_said_of_groups_is_what_a_charge_stands_for():
+    assert Keys(["a"]).asked == Keys(["a"], ["g"]).asked == {}
+    daily = Keys(["a"], ["at"], every=Every("1d", "Europe/Berlin"))
+    assert daily.asked == {"every": "1d", "zone": "Europe/Berlin"}
+    assert Keys(["a"], ["at"], every=Every("6h")).asked == {"every": "6h", "zone": "UTC"}
+    listed = Keys(["a"], ["g"], groups=["x", 7, DAY])
+    assert listed.asked == {"groups": [["x"], ["7"], ["2026-03-01"]]}
+    both = Keys(["a"], ["at", "g"], every=Every("1d"), groups=[("2026-03-01", "x"), ("2026-03-02", "y")])
+    assert both.asked == {"every": "1d", "zone": "UTC", "groups": [["2026-03-01", "x"], ["2026-03-02", "y"]]}
+
+
+def test_how_many_may_be_listed_follows_from_what_is_public():
+    assert Keys(["a"]).items_in_all(10) == 10
+    assert Keys(["a"], ["g"]).items_in_all(10) == 10 * USUAL_GROUPS
+    assert Keys(["a"], ["g"], groups=["x", "y", "z"]).items_in_all(10) == 30
+
+
+TIMES = ["2026-03-29T00:30:00Z", "2026-03-29T06:00:00Z", "2026-03-29T12:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    ("zone", "groups", "rows"),
+    [
+        ("Europe/Berlin", ["2026-03-29T00:00:00", "2026-03-29T06:00:00", "2026-03-29T12:00:00"], [1, 1, 1]),
+        ("Europe/Berlin", ["2026-03-29 06:00:00"], [1]),  # as the clock there shows it
+        ("Europe/Berlin", ["2026-03-29T04:00:00Z"], [1]),  # or with an offset
+        ("Europe/Berlin", ["2026-03-29T06:00:00+02:00"], [1]),
+        ("UTC", ["2026-03-29T06:00:00"], [1]),
+        ("UTC", ["2026-03-29T06:00:00", "2026-03-29T00:00:00"], [1, 1]),
+    ],
+)
+def test_times_of_a_list_are_those_of_the_clock_of_the_zone(zone, groups, rows):
+    table = pa.table({"at": TIMES})
+    found = dc.count(table, dc.Budget(100.0), every="6h", time="at", zone=zone, groups=groups, source=seeded_source(1))
+    assert [round(row["count"]) for row in found.to_arrow().to_pylist()] == rows
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        (["a", "a"], "names one of them twice"), (["a", None], "empty value|nulls"), ([], "must be a list of values"),
+        ("ab", "must be a list of the groups, not str"), ({"a": 1}, "must be a list of the groups, not dict"),
+        (7, "must be a list of the groups, not int"),
+    ],
+)  # fmt: skip
+def test_a_list_that_is_none_of_groups_is_refused(groups, words):
+    table = pa.table({"g": ["a", "b"]})
+    with pytest.raises(dc.DiscreetError, match=words):
+        dc.count(table, dc.Budget(1.0), by="g", groups=groups)
+
+
+@pytest.mark.parametrize("group", [1.5, True, 1.0])
+def test_a_group_of_another_type_is_not_cut_to_one(group):
+    with pytest.raises(dc.ParameterError, match="must be values of the type int64"):
+        dc.count(pa.table({"g": [1, 2]}), dc.Budget(1.0), by="g", groups=[group])
+
+
+FITS = [
+    (pa.int64(), pa.int8(), True), (pa.int64(), pa.uint32(), True), (pa.int64(), pa.uint64(), False),
+    (pa.uint64(), pa.uint8(), True), (pa.uint64(), pa.int8(), False), (pa.int64(), pa.float64(), False),
+    (pa.float64(), pa.float32(), True), (pa.float32(), pa.float64(), False), (pa.float64(), pa.int64(), False),
+    (pa.decimal128(6, 2), pa.decimal128(5, 1), True), (pa.decimal128(6, 2), pa.decimal128(6, 1), False),
+    (pa.decimal128(6, 2), pa.decimal128(6, 3), False), (pa.decimal128(6, 2), pa.int64(), False),
+    (pa.string(), pa.large_string(), True), (pa.string(), pa.binary(), False), (pa.binary(), pa.string(), True),
+    (pa.string(), pa.int64(), True), (pa.date32(), pa.date64(), True), (pa.date32(), pa.string(), False),
+    (pa.timestamp("s"), pa.timestamp("ns"), True), (pa.timestamp("s"), pa.date32(), False),
+    (pa.time64("us"), pa.timestamp("s"), False), (pa.bool_(), pa.int8(), False), (pa.int64(), pa.bool_(), False),
+    (pa.int64(), pa.null(), True), (pa.string(), pa.null(), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "later", "fits"), FITS, ids=str)
+def test_a_later_file_fits_by_its_type_and_never_by_its_values(first, later, fits):
+    """One row would decide otherwise whether anything is counted."""
+    keys = Keys(["a", "b"])
+    text = pa.array(["x"])
+    keys.of([pa.nulls(1, first), text], "first")
+    if fits:
+        keys.of([pa.nulls(1, later), text], "later")
+    else:
+        with pytest.raises(DataError, match=r"later: the column 'a' is of type .*, but was .* before; use one type"):
+            keys.of([pa.nulls(1, later), text], "later")
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_one_zero_and_no_value_that_is_no_number(kind):
+    numbers = pa.array(np.array([0.0, -0.0, np.nan, 1.5], kind.to_pandas_dtype()), kind)
+    layout = layout_of([numbers, COLUMNS["text"]])
+    keys = layout.keys([numbers, pa.array(["x"] * 4)]).to_pylist()
+    assert keys[0] == keys[1] != keys[3]
+    assert keys[2] is None
+
+
+def test_nulls_of_any_part_make_no_key():
+    """Also where parts are dictionaries, whose values may be null, or whose rows may."""
+    kinds = {
+        "plain": lambda values: pa.array(values),
+        "rows": lambda values: pa.array(values).dictionary_encode(),
+        "values": lambda values: pa.DictionaryArray.from_arrays(pa.array(range(len(values))), pa.array(values)),
+    }
+    first, second = ["a", None, "a", "b", None] * 4, ["x", "y", None, "x", None] * 4
+    for one in kinds.values():
+        for other in kinds.values():
+            columns = [one(first), other(second)]
+            keys = layout_of(columns).keys(columns)
+            missing = [a is None or b is None for a, b in zip(first, second, strict=True)]
+            assert [key is None for key in keys.to_pylist()] == missing
+            kept = keys.to_pylist()[0::5] + keys.to_pylist()[3::5]
+            assert len({*kept}) == 2
+
+
+def test_a_row_without_a_group_is_not_one_of_another_group():
+    """With a list of groups it has no value, and is not left out as one that nobody listed."""
+    table = pa.table({"g": ["a", None, "z"], "x": ["p", "q", "r"]})
+    with pytest.raises(DataError, match="no value in the column"):
+        dc.top_k(table, 1, dc.Budget(1.0, 1e-6), column="x", by="g", groups=["a"])
+    found = events_of(table).rows("x", by=("g",), groups=["a"], nulls="skip")
+    assert [batch.num_rows for batch in found] == [1]
+    assert found.bad_rows == 0

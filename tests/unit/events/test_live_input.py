@@ -294,6 +294,7 @@ def test_a_file_that_goes_on_without_a_header_keeps_its_first_row():
     assert reader.after_header(b"url,n\n/a,1\n") == 6
     assert reader.after_header(b"/b,1\n/c,2\n") == 0
     assert reader.after_header(b"\nurl,n\n/c,2\n") == 7
+    assert reader.after_header(b"url,n\r/b,1\n/c,2\n") == 0  # a row with a carriage return inside: bad, and counted so
 
 
 @pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
