@@ -194,3 +194,9 @@ def test_a_delta_that_no_cut_can_have_is_refused():
     """Its share of an event is below the smallest number: no cut is large enough that anything could be said of it."""
     with pytest.raises(ParameterError, match="delta is too small for epsilon"):
         discovery_calibration(600.0, 1e-200, 1)
+
+
+@pytest.mark.parametrize("epsilon", [600.0, 700.0, 800.0, 1e6])
+def test_what_hides_at_a_large_epsilon_is_enough_for_a_larger_one(epsilon):
+    """From 710 on an epsilon has no exponential."""
+    assert discovery_calibration(epsilon, 1e-6, 3) == discovery_calibration(600.0, 1e-6, 3)
