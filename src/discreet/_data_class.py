@@ -91,8 +91,7 @@ else:
 
     def is_dataclass(what):
         """Whether it is a data class, or the value of one."""
-        cls = what if isinstance(what, type) else type(what)
-        return any(_FIELDS in vars(each) for each in cls.__mro__)
+        return hasattr(what if isinstance(what, type) else type(what), "__dataclass_params__")
 
     def _from_library(each):
         """A field of the library's, as one of ours."""

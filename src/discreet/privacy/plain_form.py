@@ -26,7 +26,7 @@ class PlainForm:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description."""
-        told = ((each, getattr(self, each.name)) for each in fields(self))
+        told = ((each, getattr(self, each.name)) for each in _fields(type(self)))
         return {each.name: _written(of) for each, of in told if each.name not in self.added or of != each.default}
 
     @classmethod
@@ -44,6 +44,9 @@ class PlainForm:
 def _kinds(form: type[PlainForm]) -> dict[str, Any]:
     hints = get_type_hints(form, include_extras=True)
     return {each.name: hints[each.name] for each in fields(form)}
+
+
+_fields: Any = cache(fields)
 
 
 def _written(value: Any) -> Any:
