@@ -275,7 +275,7 @@ EACH_ROW = {"count", "lower", "upper"}
 
 
 def test_every_answer_has_what_was_asked_and_nothing_else():
-    levels = Hierarchy("r", PLENTY, 64, branching=4, options={"items_per_column": 1 / 512})
+    levels = Hierarchy("r", PLENTY, 64, branching=4, options={"items_per_column": 1 / 2**14, "max_items": 9})
     aggregator = heard_by(levels, [(1,)] * 20 + [(40,)] * 10)
     asked = Questions((1, 5), share=0.2, quantiles=(0.1, 0.9), ranges=((0, 7), (8, 63)), liars=0.1, consistent=True)
     asked.check(levels)
