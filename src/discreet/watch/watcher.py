@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 FAMILY = 150
 _POLL_SECONDS = 0.2
+_IF_GIVEN = (
+    "increase", "max_items_per_event", "how", "chosen", "switches", "window", "max_visits", "sets", "encoding", "per",
+)  # fmt: skip
+"""Settings that a state has only where they were given: to give one later is to change it."""
 
 
 @contextmanager
@@ -130,7 +134,9 @@ class Watcher:
             return watcher
         header, payload = read_state(kept)
         settings |= {key: header["settings"][key] for key in task.left_open if key in header["settings"]}
-        others = [key for key, value in header["settings"].items() if settings.get(key) != value]  # older ones say less
+        kept_settings = header["settings"]
+        others = [key for key, value in kept_settings.items() if settings.get(key) != value]  # older ones say less
+        others += [key for key in _IF_GIVEN if settings.get(key) is not None and key not in kept_settings]
         if others:
             differ = ", ".join(key.replace("_", " ") for key in others)
             raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
