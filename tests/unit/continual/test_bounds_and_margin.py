@@ -82,3 +82,37 @@ def test_a_margin_is_of_the_sparse_scheme_alone():
     sparse = dc.continual.Histogram(64, dc.Budget(1.0, 1e-6), ["a", "b"], k=1, mechanism="sparse", margin=5)
     assert sparse.margin == 5
     assert dc.continual.Histogram(64, dc.Budget(1.0, 1e-6), ["a", "b"], k=1, mechanism="sparse").margin > 0
+
+
+class Turns:
+    """Discrete Gaussians that are the same for all counts of a draw, and another in every tick: 0 for cuts."""
+
+    seeded = True
+
+    def __init__(self, *each):
+        self.each = list(each)
+
+    def discrete_gaussian(self, sigma, size=None):
+        return 0 if size is None else np.full(size, self.each.pop(0), np.int64)
+
+
+@pytest.mark.parametrize("horizon", [4, None])
+def test_what_a_larger_node_hides_is_no_longer_listed(horizon):
+    """The second tick's node takes the place of the first's: what that showed, and this one does not, has no count."""
+    each = [0, -(10**9)] if horizon else [0, 0, -(10**9)]  # without a horizon the first tick is an epoch of its own
+    histogram = dc.continual.Histogram(
+        horizon, dc.Budget(5.0, 1e-3), max_items_per_event=1, mechanism="meta", base=2, source=Turns(*each)
+    )
+    if horizon is None:
+        histogram.step([])
+    listed = [dict(zip(r.items, r.counts.tolist(), strict=True)) for r in (histogram.step(["a"] * 900) for _ in "12")]
+    assert listed == [{"a": 900}, {}]
+
+
+@pytest.mark.parametrize("mechanism", ["meta", "sparse"])
+def test_fewer_items_than_are_asked_for_are_all_listed(mechanism):
+    made = dc.continual.Histogram(3, dc.Budget(900.0, 0.5), ["a", "b"], k=5, mechanism=mechanism)
+    for _ in range(3):
+        release = made.step([["a", "b"]] * 20)
+        assert sorted(release.items) == ["a", "b"]
+    assert type(made).from_bytes(made.to_bytes()).to_bytes() == made.to_bytes()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.multiparty import Hierarchy, IndependentSketches, Separation, Stream
+from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.multiparty.packets import Packet, closed_blocks, write_packet
-from discreet.multiparty.wire import Message, write_entries
+from discreet.multiparty.wire import Message, read_entries, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
 
@@ -89,3 +89,70 @@ def test_bytes_of_packets_that_are_forgotten_were_received(name):
     restored = stream.restore(aggregator.to_bytes())
     assert restored.bytes_received == aggregator.bytes_received
     assert restored.to_bytes() == aggregator.to_bytes()
+
+
+def test_entries_are_written_in_the_order_of_their_places_however_they_came():
+    """The order in which items were counted would tell what a party saw first."""
+    places, numbers = np.array([3, 7, 8, 40, 41]), np.array([5, -2, 0, 9, 1])
+    written = write_entries(places, numbers)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(5)
+        assert write_entries(places[order], numbers[order]) == written
+    found, counts, rest = read_entries(memoryview(written + b"rest"), 50, 9)
+    assert (found.tolist(), counts.tolist(), bytes(rest)) == (places.tolist(), numbers.tolist(), b"rest")
+
+
+MANY = {
+    "sketches": IndependentSketches("r", BUDGET, 9),
+    "separation": Separation("r", BUDGET, 9),
+    "misra gries": MergedMisraGries("r", BUDGET, 9, capacity=3),
+    "levels": Hierarchy("r", BUDGET, 9, "IndependentSketches", 3),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_nothing_is_shown_before_there_are_enough_parties_however_many_items_they_have(name):
+    protocol = MANY[name]
+    aggregator = protocol.aggregator(minimum_reports=3)
+    for number in range(3):
+        for ask in (aggregator.estimate, aggregator.liars):
+            with pytest.raises(dc.DataError, match="before 3 reports have arrived"):
+                ask([1])
+        aggregator.receive(protocol.party(number).encode([1] * 50))
+    assert aggregator.total == 150
+    assert len(aggregator.estimate([1])) == 1
+
+
+LOCAL = {
+    "local": HadamardResponse("r", BUDGET, 9),
+    "shuffled": HadamardResponse("r", BUDGET, 9, shuffled=2),
+}
+
+
+@pytest.mark.parametrize("name", [*MANY, *LOCAL])
+def test_bytes_that_another_aggregator_received_were_received(name):
+    protocol = {**MANY, **LOCAL}[name]
+    numbers = range(5) if name != "shuffled" else [None] * 5
+    messages = [protocol.party(number).encode([1]) for number in numbers]
+    one, two = protocol.aggregator(), protocol.aggregator()
+    one.receive_many(messages[:3])
+    two.receive_many(messages[3:])
+    assert one.merge(two) == 0
+    assert one.bytes_received == sum(map(len, messages))
+    assert protocol.restore(one.to_bytes()).bytes_received == one.bytes_received
+
+
+@pytest.mark.parametrize("name", [*MANY, *LOCAL])
+@pytest.mark.parametrize("seeded", [0, 1])
+def test_one_seeded_message_makes_what_follows_not_private(name, seeded):
+    """Also where it came by way of another aggregator, or of a state."""
+    protocol = {**MANY, **LOCAL}[name]
+    one, two = protocol.aggregator(), protocol.aggregator()
+    for place, aggregator in enumerate((one, two)):
+        source = seeded_source(1) if place == seeded else None
+        number = None if name == "shuffled" else place
+        aggregator.receive(protocol.party(number, source=source).encode([1]))
+        assert aggregator.guarantee.seeded is (place == seeded)
+    one.merge(two)
+    assert one.guarantee.seeded
+    assert protocol.restore(one.to_bytes()).guarantee.seeded
