@@ -215,3 +215,28 @@ def test_people_of_files_with_few_of_them_are_marked(tmp_path, format):
     assert abs(found.value - 9) < 3
     top = dc.top_k(dc.read(str(path)), 3, dc.Budget(50.0, 1e-6), column="page", user="who", max_bad="10%")
     assert top.guarantee.epsilon == 50.0
+
+
+def test_a_record_that_is_given_up_has_all_of_its_lines(tmp_path):
+    """What comes after it is told by the line that it is in."""
+    text = b'page,n\n"a\nb","c\n/d,1\n\n/e,2\n,3\n'  # a quote in line 3 never ends: lines 2 and 3 are one bad record
+    with pytest.raises(DataError, match=r"no value in the column \(line 7\)"):
+        rows_of(tmp_path, text)
+    rows, items = rows_of(tmp_path, text, nulls="skip")
+    assert (rows.bad_rows, items) == (1, ["/d", "/e"])
+    assert rows.first_bad_row.startswith("line 2: ")
+    with pytest.raises(DataError, match=r"\(line 2\)"):
+        rows_of(tmp_path, text, bad_rows="error")
+
+
+def test_lines_of_several_blocks_go_on(tmp_path, monkeypatch):
+    """Also those that native code has made items of, where no row needed a look."""
+    monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", 1 << 10)
+    good = b"".join(b"/%d,1\n" % n for n in range(5000))
+    for made in (False, True):
+        (tmp_path / "a.csv").write_bytes(b"page,n\n" + good + b"\xff,1\n" + good)
+        rows = Files(str(tmp_path / "a.csv")).rows("page")
+        total = sum(len(part) for part in rows.items()) if made else sum(batch.num_rows for batch in rows)
+        assert total == 10_000
+        assert rows.first_bad_row.startswith("line 5,002: ")
+        assert rows.bad_and_good(people=False) == (1, 10_000)

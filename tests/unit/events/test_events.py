@@ -1,7 +1,11 @@
 """One type over files, tables and lists: the same rows make the same summaries and people, wherever they are."""
 
 import json
+import math
 from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -48,7 +52,41 @@ FORMS = {
     "Delta": lambda folder: events_of(delta(folder)),
     "Iceberg": lambda folder: events_of(iceberg(folder)),
     "scan of Iceberg": lambda folder: events_of(iceberg(folder).scan()),
+    "like Delta": lambda folder: events_of(LikeDelta()),
+    "like Iceberg": lambda folder: events_of(LikeIceberg()),
+    "like a scan of Iceberg": lambda folder: events_of(LikeIceberg().scan()),
 }
+
+
+class LikeDelta:
+    """A table with the methods that those of Delta have."""
+
+    def to_pyarrow_dataset(self):
+        return ds.dataset(TABLE)
+
+
+class LikeIceberg:
+    """A table with the methods that those of Iceberg have, and their scans."""
+
+    def __init__(self, names=("*",)):
+        self.names = list(TABLE.schema.names) if names == ("*",) else list(names)
+
+    def scan(self):
+        return LikeScan(self.names)
+
+
+class LikeScan:
+    def __init__(self, names):
+        self.names = names
+
+    def projection(self):
+        return SimpleNamespace(fields=[SimpleNamespace(name=name) for name in self.names])
+
+    def select(self, *names):
+        return LikeScan(TABLE.schema.names if names == ("*",) else list(names))
+
+    def to_arrow_batch_reader(self):
+        return TABLE.select(self.names).to_reader(11)
 
 
 class Elsewhere:
@@ -228,3 +266,68 @@ def test_what_a_table_elsewhere_raises_does_not_quote_it():
         dc.count(Broken(), dc.Budget(1.0))
     assert "marked-item" not in str(raised.value)
     assert raised.value.__context__ is None
+
+
+AMOUNTS = {"a": ["x"], "u": [1], "n": ["one"]}
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: events_of([1.0, 2.0]).rows(user="who", numbers=True), "user needs column: the column with the values"),
+        (lambda: events_of(["a"]).rows(by=("g",)), "user and by need a table; name the column to count"),
+        (
+            lambda: events_of(pa.table({"a": [["x"]], "b": [1]})).rows("a", by=("b",), lists=True),
+            "a column of lists cannot be combined with other columns",
+        ),
+        (lambda: events_of({"a": [1]}).rows(numbers=True), "without column the table is the column itself"),
+        (lambda: events_of("rows.csv").rows("a"), r"not a str: open a file with dc.read"),
+        (lambda: events_of(Path("rows.csv")).rows("a"), r"not a PosixPath: open a file with dc.read"),
+        (lambda: events_of({"a": [1, 2], "b": [1]}).all_rows().number(), "a dict of columns of the same length"),
+        (lambda: list(events_of({"a": [1, 2], "b": [1]}).rows(("a", "b"))), "must have the same length"),
+        (
+            lambda: events_of({"a": ["x", "y"], "b": ["z"]}).rows("a", where=where("a = b")),
+            "all columns of a dict must have the same length",
+        ),
+        (lambda: list(events_of({"a": [object()]}).rows(("a",), user=None, by=("a2",))), "no column 'a2'"),
+        (
+            lambda: list(
+                events_of({"a": ["x"], "u": [1], "n": ["one"]}).rows("a", user="u", value="n", bad_rows="error")
+            ),
+            "has values that are not numbers",
+        ),
+        (
+            lambda: list(events_of({"a": ["x"], "u": [1], "n": [object()]}).rows("a", user="u", value="n")),
+            "no value of the column 'n' can be a number",
+        ),
+        (
+            lambda: list(events_of({"a": [object(), "x"], "u": [1, 2]}).rows("a", user="u", bad_rows="error")),
+            "has values that are not items",
+        ),
+        (
+            lambda: list(events_of({"a": [{}, object()], "u": [1, 2]}).rows("a", user="u")),
+            "no value of the column 'a' can be an item",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_by_a_table_is_refused_in_words(ask, words):
+    with pytest.raises(dc.DiscreetError, match=words):
+        ask()
+
+
+def test_numbers_of_objects_are_those_that_are_numbers():
+    """True is none, a text is none, and one beyond all floats is infinite: each by itself."""
+    values = [1, 2.5, True, "7", Decimal("3.5"), 10**400, -(10**400), np.float32(4.0), None, Decimal("sNaN"), 1j]
+    table = {"a": ["x"] * len(values), "u": list(range(len(values))), "n": values}
+    rows = events_of(table).rows("a", user="u", value="n", nulls="skip")
+    numbers = sorted(number for batch in rows for number in batch.column("value").to_pylist())
+    assert numbers == [-math.inf, 1.0, 2.5, 3.5, 4.0, math.inf]
+
+
+def test_fields_inside_of_columns_are_asked_by_their_path():
+    table = pa.table({"a": ["x", "y", "z"], "s": [{"n": 1, "t": {"u": "p"}}, {"n": 2, "t": {"u": "q"}}, None]})
+    for condition, kept in (("s.n > 1", ["y"]), ("\"s.t.u\" = 'p'", ["x"]), ("s.t.u is not null", ["x", "y"])):
+        found = events_of(table).rows("a", where=where(condition))
+        assert [item for part in found.items() for item in part.to_pylist()] == kept
+    with pytest.raises(dc.DataError, match=r"no column 's\.none'"):
+        list(events_of(table).rows("a", where=where("s.none = 1")).items())
