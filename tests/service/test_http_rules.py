@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -19,12 +20,13 @@ import pytest
 from tests.service.conftest import STREAMS, Running, catch_up
 
 import discreet as dc
-from discreet.service import access, archive, bodies, catalogue
+from discreet.service import access, archive, bodies, catalogue, routes
 from discreet.service.access import Shares, make_token
 from discreet.service.archive import Archive, csv_form
 from discreet.service.bodies import Reader, plausible_event
 from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.problems import ProblemError, stopping
+from discreet.service.reference import reference_page
 from discreet.service.routes import make_app
 from discreet.service.runtime import Lane
 from discreet.service.store import Store
@@ -600,3 +602,40 @@ def test_late_and_on_time_are_said_each_time(
         catch_up(running.service)
     said = [record.getMessage() for record in caplog.records if "visits is" in record.getMessage()]
     assert ["on time" in line for line in said] == [False, True, False, True]
+
+
+def test_the_page_of_the_interface_runs_nothing_that_is_in_its_description() -> None:
+    text = "<script>alert('x')</script>"
+    described = {
+        "info": {"title": text, "version": text, "description": text},
+        "paths": {
+            f"/{text}": {
+                text: {
+                    "description": text,
+                    "parameters": [{"name": text, "in": text, "description": text}],
+                    "requestBody": {"content": {text: {}}},
+                    "responses": {
+                        text: {"description": text, "content": {"x": {"schema": {"$ref": f"#/components/{text}"}}}}
+                    },
+                }
+            }
+        },
+        "components": {"schemas": {text: {"description": text, "properties": {text: {}}, "required": []}}},
+    }
+    page = reference_page(described)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") + page.count("&lt;SCRIPT&gt;") >= 15
+
+
+def test_who_asked_is_forgotten_also_when_nobody_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "_FORGET_SECONDS", 0.01)
+    forgotten = threading.Event()
+    forget = access.Access.forget
+    monkeypatch.setattr(access.Access, "forget", lambda self: (forget(self), forgotten.set()))
+    looked = threading.Event()
+    look = access.Tokens.look
+    monkeypatch.setattr(access.Tokens, "look", lambda self: (look(self), looked.set()))
+    running = Running(tmp_path, {"visits": STREAMS["visits"]}).start()
+    assert forgotten.wait(120)
+    assert looked.wait(120)
+    running.stop()

@@ -573,6 +573,12 @@ def test_connections_end_that_never_finish_a_header_or_read_nothing() -> None:
     assert asyncio.run(timers(lambda made: made.data_received(GET)))[:1] == ["closed"]  # never finishes a header
     assert asyncio.run(timers(lambda made: [made.data_received(GET + b"\r\n"), made.pause_writing()])) == ["aborted"]
     assert asyncio.run(timers(lambda made: made.data_received(GET + b"\r\n"))) == []
+    again = [GET + b"\r\n", b"GET /hea"]  # the second request is begun on the same connection
+    assert asyncio.run(timers(lambda made: [made.data_received(piece) for piece in again]))[:1] == ["closed"]
+    reads_on = asyncio.run(
+        timers(lambda made: [made.data_received(GET + b"\r\n"), made.pause_writing(), made.resume_writing()])
+    )
+    assert reads_on == []
 
 
 def test_strangers_do_not_fill_the_log(victim: Victim) -> None:

@@ -14,8 +14,10 @@ from tests.service.conftest import STREAMS, Running
 from discreet.errors import DataError
 from discreet.events.queues import QueuedMessage
 from discreet.service import queue_feed
+from discreet.service.definitions import configuration
 from discreet.service.problems import too_busy
 from discreet.service.queue_feed import QueueFeed
+from discreet.service.runtime import Service
 
 URL = "kafka://broker:9092/topic"
 VISITS = {"visits": {**STREAMS["visits"], "source": URL}}
@@ -34,6 +36,9 @@ class Soon(threading.Event):
             self.set()
         return self.is_set()
 
+    def wait_for_it(self) -> bool:
+        return super().wait(120)
+
 
 class Log:
     """A topic: what it holds, what each look at it brings, and how it was asked."""
@@ -42,7 +47,7 @@ class Log:
         self.ends, self.looks = ends, list(looks)
         self.asked: list[dict[int, int]] = []
         self.opened = self.closed = 0
-        self.stopping: threading.Event = Soon()
+        self.stopping = Soon()
 
     def open(self, url: str) -> Log:
         assert url == URL
@@ -103,6 +108,19 @@ def test_each_message_counts_once_across_restarts_and_ticks(running: Running, mo
     log = Log(ends, [message(0, 3), message(1, 2)])  # what was read is in the store now, and in no spool
     assert fed(running, monkeypatch, log).spool_events == 1
     assert log.asked == [{0: 4, 1: 2, 2: -1}]
+
+
+def test_a_service_that_runs_takes_what_its_queue_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log({0: (0, 3)}, [message(0, offset) for offset in range(3)])
+    monkeypatch.setattr(queue_feed, "opened_log", log.open)
+    service = Service(configuration({"streams": {**VISITS, "other": STREAMS["visits"]}}), tmp_path)
+    service.start()
+    try:
+        assert log.stopping.wait_for_it()  # it was asked for more than there is
+        assert [service.streams[name].spool_events for name in ("visits", "other")] == [3, 0]
+    finally:
+        service.stop()
+    assert (log.opened, log.closed) == (1, 1)
 
 
 def test_the_furthest_offset_counts_of_this_topic_alone(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
