@@ -5,8 +5,10 @@ import random
 import sqlite3
 import stat
 from contextlib import closing
+from fractions import Fraction
 from unittest import mock
 
+import numpy as np
 import pytest
 
 import discreet as dc
@@ -91,7 +93,8 @@ def test_a_link_that_leads_to_itself_is_no_ledger(tmp_path):
 def test_a_ledger_waits_for_a_number_of_seconds(path, wrong):
     with pytest.raises(dc.ParameterError, match="timeout must be a number of seconds of at least 0, not"):
         dc.Ledger(path, timeout=wrong)
-    dc.Ledger(path, timeout=0).grant("a", dc.Budget(1.0))
+    for right in (0, 2.5, np.int64(5), Fraction(1, 3)):
+        dc.Ledger(path, timeout=right).grant("a", dc.Budget(1.0))
 
 
 def test_odd_file_names_work(tmp_path):

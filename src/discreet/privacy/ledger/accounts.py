@@ -17,6 +17,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,18 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self._log: EventStore
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0.0 <= timeout < math.inf:
+        if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 <= timeout < math.inf:
             raise ParameterError(f"timeout must be a number of seconds of at least 0, not {timeout!r}")
+        seconds = float(timeout)
         scheme, found, _ = str(path).partition("://")
         if not found:
-            self._log = SQLiteStore(path, timeout)
+            self._log = SQLiteStore(path, seconds)
             return
         if scheme not in ("postgresql", "postgres"):
             raise ParameterError(f"a ledger must be a file or postgresql://user@host/database, not {scheme}://")
         from discreet.privacy.ledger.postgres import PostgresStore
 
-        self._log = PostgresStore(str(path), timeout)
+        self._log = PostgresStore(str(path), seconds)
 
     def __repr__(self) -> str:
         return f"Ledger({self._log.place!r})"
