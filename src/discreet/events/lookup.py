@@ -175,6 +175,8 @@ def _read(path: str) -> pa.Table:
     names = files.column_names()
     if not names:
         raise ParameterError(f"{path} has no column names; a lookup must be CSV, TSV, Parquet or Arrow")
+    if len({*names}) < len(names):
+        raise DataError(f"{os.path.basename(path)}: the columns of a lookup need names that are all different")
     rows = files.rows(names, nulls="skip", bad_rows="error")
     assert isinstance(rows, FileRows)
     parts = [pa.table(dict(zip(names, arrays, strict=True))) for arrays in rows.columns_read()]

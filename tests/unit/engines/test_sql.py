@@ -697,3 +697,66 @@ def test_tables(kind):
         dc.count(made(), budget, where="row_number() over () = 1")
     with pytest.raises(dc.DataError, match="no column 'nope'"):
         dc.count(made(), budget, where="nope = 1")
+
+
+WRONG = {
+    "a column that is not inside": ("select c from (select a, b from files) t", "no column 'c'; its columns are 'a'"),
+    "a column of WITH that is not there": (
+        "with t as (select a as x from files) select a from t", "the query inside has no column 'a'; its columns are 'x'",
+    ),
+    "a name twice": ("select a as x, b as x from files", "two columns 'x'; give one another name with AS"),
+    "no column at all": ("select 1 as x from files", "reads no column of its input"),
+    "two statements": ("select a from files; select b from files", "must be one SELECT|one SELECT"),
+    "no SELECT": ("insert into files values (1)", "must be a SELECT, and nothing else|cannot be read"),
+    "nothing": ("   ", "must be text in SQL, not str|must be text in SQL"),
+    "a surrogate": ("select '\ud800' as a from files", "it is not UTF-8"),
+    "names after a table": ("select x from files as t(x)", "name them in the query: SELECT a AS b"),
+    "a schema": ("select a from main.files", "a schema or a catalog before a table is not accepted"),
+    "a number of a column": ("select #1 from files", "a column by its number .#1. is not accepted"),
+    "a parameter": ("select a from files where a = ?", "a parameter .* is not accepted"),
+    "a star in an expression": ("select count(*) from files", "not accepted: it makes one row of many"),
+    "an aggregate with FILTER": ("select max(a) filter (where b > 0) as m from files", "one row of many"),
+    "a constant that a row chooses": ("select replace(a, 'x', b) as r from files", "third argument of replace"),
+    "a zone that a row chooses": ("select timezone(b, a) as r from files", "first argument of timezone"),
+    "a path that leads everywhere": ("select json_extract(a, '$..x') as r from files", "path without .. and"),
+    "any path": ("select json_extract(a, '$.**') as r from files", "path without .. and"),
+    "a path that is put together": ("select json_extract(a, '$.' || 'x') as r from files", "path without .. and"),
+    "a lambda": ("select list_filter([a], x -> true) as r from files", "not accepted"),
+    "a type that takes a square": ("select cast(a as bignum) as r from files", "a cast to .* is not accepted"),
+    "a type inside of another": ("select cast(a as bignum[]) as r from files", "a cast to .* is not accepted"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_query_that_cannot_be_meant_is_refused_before_any_row(what):
+    query, words = WRONG[what]
+    with pytest.raises(dc.ParameterError, match=words):
+        sql.select(query).bound([None, "a"][:1] if "column" not in what else ["x"])
+
+
+def test_a_query_says_which_columns_it_has():
+    assert sql.select("select a as x, lower(b) as y from files").names == ["x", "y"]
+    assert sql.select("select * from files").names is None
+    assert sql.select("select *, a as x from files").bound(["x", "b"]).reads == ["a", "b"]
+    assert sql.select("select a from 'log.csv'").source == "log.csv"
+    assert sql.select("select a from FILES").source is None
+    query = sql.select("select a as x, b as y from files")
+    with pytest.raises(dc.DataError, match="the query has no column 'z'; its columns are 'x', 'y'"):
+        query.bound(["z"])
+    with pytest.raises(dc.DataError, match="name the column to count; the columns of the query are 'x', 'y'"):
+        query.bound([None])
+    assert query.bound([None, "y"]).reads == ["a", "b"]
+
+
+def test_conditions_inside_of_a_query_hold_outside():
+    """Of each query on the way to the file; and what a column is called there."""
+    table = pa.table({"a": ["x", "y", "z", "x"], "b": [1, 2, 3, 4]})
+    for query, kept in (
+        ("select a from (select a, b from files where b > 1) where a <> 'z'", ["y", "x"]),
+        ("select a from (select a from (select a, b from files where b < 4) where b > 1)", ["y", "z"]),
+        ("with t as (select b as a, a as b from files where b > 2) select b as a from t where a < 4", ["z"]),
+        ("with t as (select * from files where b > 1), u as (select * from t where b < 4) select a from u", ["y", "z"]),
+    ):
+        bound = sql.select(query).bound(["a"])
+        columns, bad = of_arrays(bound, tuple(table.column(str(name)).combine_chunks() for name in bound.reads))
+        assert (columns[0].to_pylist(), bad) == (kept, 0)

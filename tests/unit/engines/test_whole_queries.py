@@ -106,3 +106,55 @@ def test_the_guarantee_says_so(files):
     assert "needs --sql" in done.stderr
     done = run_here("top", *sql, "--rows-of-the-result-are-the-events", *budget, "--output", "visits.csv")
     assert done.returncode == 2
+
+
+def read(sql, *columns, given=(), **how):
+    stream = open_stream(given, column=columns[0], query=WholeQuery(sql), **how)
+    return sorted(row["item"] for batch in stream for row in batch.to_pylist())
+
+
+def test_rows_that_cannot_be_read_are_errors_or_left_out(files):
+    """As was said: a query has the rows of its files."""
+    query = "select url from 'visits.csv'"
+    assert len(read(query, "url", bad_rows="skip")) == 120
+    with pytest.raises(dc.DataError, match=r"visits\.csv has a row with another number of cells .*\(line 122\)"):
+        read(query, "url", bad_rows="error")
+
+
+def test_an_input_of_many_blocks_is_taken_whole(files, monkeypatch):
+    monkeypatch.setattr("discreet.events.inputs.BLOCK_BYTES", 512)
+    assert len(read("select ip from 'people.csv'", "ip")) == 40
+    counted = read("select country || count(*)::text as n from 'people.csv' group by country", "n")
+    assert counted == ["de30", "fr10"]
+
+
+def test_inputs_without_rows_have_their_columns(files):
+    (files / "none.csv").write_text("ip,url\n")
+    assert read("select ip from 'none.csv'", "ip") == []
+    assert (
+        read("select coalesce(url, 'nowhere') as u from 'people.csv' left join 'none.csv' using (ip)", "u")
+        == ["nowhere"] * 40
+    )
+
+
+@pytest.mark.parametrize("given", [[], ["visits.csv"]])
+def test_files_are_given_where_the_query_reads_them(files, given):
+    """Neither missing nor ignored."""
+    reads, not_reads = WholeQuery("select ip from files"), WholeQuery("select ip from 'people.csv'")
+    if given:
+        assert reads.reading(given).files == ["visits.csv"]
+        with pytest.raises(dc.ParameterError, match="files can only be given for a query that reads FROM files"):
+            not_reads.reading(given)
+    else:
+        assert not_reads.reading(given).files == ["people.csv"]
+        with pytest.raises(dc.ParameterError, match="files can only be given for a query that reads FROM files"):
+            reads.reading(given)
+
+
+def test_too_little_memory_for_a_query_is_said_as_such(files):
+    def starved():
+        raise MemoryError
+
+    with pytest.raises(dc.DiscreetError, match="not enough memory for the query") as refused:
+        WholeQuery._run(starved)
+    assert refused.value.__context__ is None

@@ -203,3 +203,52 @@ def test_data_without_the_key_are_refused_by_its_name(kind, tmp_path):
         dc.top_k(
             DATA[kind](tmp_path), 3, SURE, column="country", lookup={"network": ["a"], "country": ["de"]}, on="network"
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.jsonl", '{"net": "a", "x": 1}\n', "has no column names; a lookup must be CSV, TSV, Parquet or Arrow"),
+        ("a.txt", "net\na\n", "has no column names; a lookup must be"),
+        ("a.csv", "net,x\na,1\nb\n", "a row with another number of cells"),
+        ("a.csv", "net,x\na,1\n,2\n", "rows without 'net': every row of a lookup needs a key"),
+        ("a.csv", "net,x\n,1\n", "rows without 'net'"),
+        ("a.csv", "net,x\na,1\na,1\n", "several rows with the same 'net'"),
+        ("a.csv", "net,x,x\na,1,2\n", r"a\.csv: the columns of a lookup need names that are all different"),
+        ("*.csv", "net,x\na,1\n", "cannot be opened"),
+    ],
+)
+def test_a_public_table_in_a_file_is_whole_and_one(tmp_path, name, text, words):
+    """No row of it is left out in silence: it would be one for which others have nothing."""
+    (tmp_path / name.replace("*", "a")).write_text(text)
+    with pytest.raises((dc.DataError, dc.ParameterError), match=words):
+        Lookup.of(str(tmp_path / name), "net")
+
+
+def test_what_a_release_says_of_a_table_is_its_name_and_all_that_is_in_it(tmp_path):
+    """The order of its rows and columns does not matter; one cell does."""
+    first = {"net": ["a", "b"], "x": ["1", "2"], "y": ["p", None]}
+    made = Lookup.of(first, "net")
+    assert made.to_dict() == {"table": "table", "digest": made.digest}
+    assert len(made.digest) == 64
+    turned = {"y": [None, "p"], "net": ["b", "a"], "x": ["2", "1"]}
+    assert Lookup.of(turned, "net").digest == made.digest
+    for other in (
+        {**first, "x": ["1", "3"]}, {**first, "y": ["p", ""]}, {**first, "net": ["a", "c"]}, {**first, "z": ["", ""]},
+        {"net": ["a", "b"], "x": ["2", "1"], "y": ["p", None]}, {"net": ["a", "b"], "y": ["1", "2"], "x": ["p", None]},
+    ):  # fmt: skip
+        assert Lookup.of(other, "net").digest != made.digest
+    assert (
+        Lookup.of({"x": ["a", "b"], "net": ["1", "2"]}, "x").digest
+        != Lookup.of({"net": ["a", "b"], "x": ["1", "2"]}, "net").digest
+    )
+    (tmp_path / "nets.csv").write_text("net,x\na,1\n")
+    assert Lookup.of(str(tmp_path / "nets.csv"), "net").table == "nets.csv"  # and not where it is
+
+
+def test_a_table_without_rows_matches_nothing():
+    none = Lookup.of(
+        pa.table({"net": pa.chunked_array([], pa.string()), "x": pa.chunked_array([], pa.string())}), "net"
+    )
+    (found,) = none.found(pa.array(["a", None]), ["x"])
+    assert found.to_pylist() == [None, None]
