@@ -702,7 +702,7 @@ def test_tables(kind):
 WRONG = {
     "a column that is not inside": ("select c from (select a, b from files) t", "no column 'c'; its columns are 'a'"),
     "a column of WITH that is not there": (
-        "with t as (select a as x from files) select a from t", "the query inside has no column 'a'; its columns are 'x'",
+        "with t as (select a as x from files) select a from t", "inside has no column 'a'; its columns are 'x'",
     ),
     "a name twice": ("select a as x, b as x from files", "two columns 'x'; give one another name with AS"),
     "no column at all": ("select 1 as x from files", "reads no column of its input"),
