@@ -369,6 +369,8 @@ class Party:
             raise ParameterError("with a ledger, give the party's number; a random one would be charged again")
         words = self.protocol.universe.words(items, nulls)
         self.protocol._check_items(len(words), own=True)
+        if self.protocol.local and self.number + len(words) - 1 > MAX_NUMBER:
+            raise ParameterError("every report has a number below 2**63; give the party a smaller one")
         charge_id = self.charge_id if charge_id is None else charge_id
         # A charge id that is given stands for this message, too, and for no other.
         bill = replace(self.protocol.bill, request={"message": self.charge_id})

@@ -247,8 +247,6 @@ class LocalProtocol(Round):
         return Message(first[0], len(reports.numbers), payload, seeded)
 
     def _encode(self, words: Words, number: int, source: RandomSource) -> bytes:
-        if number + len(words) > 2**63:
-            raise ParameterError("the numbers of the reports must be below 2**63")
         numbers = np.arange(number, number + len(words), dtype=np.uint64)
         return varint(0) + self._write(self._randomise(words, numbers, source))
 

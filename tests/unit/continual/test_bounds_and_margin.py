@@ -116,3 +116,19 @@ def test_fewer_items_than_are_asked_for_are_all_listed(mechanism):
         release = made.step([["a", "b"]] * 20)
         assert sorted(release.items) == ["a", "b"]
     assert type(made).from_bytes(made.to_bytes()).to_bytes() == made.to_bytes()
+
+
+@pytest.mark.parametrize("setting", ["meta", "limit", "top"])
+def test_what_an_epoch_published_stays_listed_in_those_after_it(setting):
+    """Without a horizon: what came in the first epoch alone has its count for ever."""
+    how = {"k": 2} if setting == "top" else {"max_items_per_event": 1}
+    made = dc.continual.Histogram(
+        None, dc.Budget(900.0, 0.1), mechanism="limit" if setting == "limit" else "meta", source=seeded_source(1), **how
+    )
+    made.step(["first"] * 500)
+    for tick in range(2, 10):
+        release = made.step(["later"] * 300)
+        found = dict(zip(release.items, release.counts.tolist(), strict=True))
+        assert abs(found["first"] - 500) < 60
+        assert abs(found["later"] - 300 * (tick - 1)) < 60
+        made = type(made).from_bytes(made.to_bytes(), source=seeded_source(tick))

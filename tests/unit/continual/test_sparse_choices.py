@@ -1,5 +1,6 @@
 """The top k that are chosen again now and then: their counters go on with the noise of the tick at which they are."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from discreet.continual._factors import Tree
 from discreet.continual._schemes import Sparse
 from discreet.noise import seeded_source
 from discreet.privacy.calibration.tick_noise import geometric_squares
+from discreet_audit.exact import ScriptedSource
 
 
 def test_who_is_chosen_later_has_the_noise_of_all_ticks_before():
@@ -48,3 +50,28 @@ def test_sums_of_powers_are_those_that_are_added_up(gaps, terms):
     weights, gaps = np.arange(1.0, len(gaps) + 1), np.array(gaps)
     direct = sum(float(weights @ (1.0 - gaps) ** j) ** 2 for j in range(terms))
     assert geometric_squares(weights, gaps, terms) == pytest.approx(direct, rel=1e-9)
+
+
+@pytest.mark.parametrize("switches", [1, 2])
+def test_every_choice_has_a_level_with_noise_of_its_own(switches):
+    """AboveThreshold with Lap(2 tau_1) on the level, once a choice, and Lap(4 tau_1) on every other count and tick:
+    tau_1^2 = s tau^2 with tau^2 = (2 k + 1/4)/(2 rho)."""
+    rho, ticks = 0.5, 6
+
+    class Above(ScriptedSource):
+        """Every other count is above the level, as long as there are choices."""
+
+        def discrete_laplace(self, scale, size=None):
+            return super().discrete_laplace(scale, size) + (10**9 if size == 2 else 0)
+
+    source = Above()
+    made = dc.continual.Histogram(
+        ticks, dc.Budget.zcdp(rho), ["a", "b", "c"], k=1, mechanism="sparse", switches=switches, margin=0, source=source
+    )
+    for _ in range(ticks):
+        made.step(["a", "b", "c"])
+    tau1 = math.sqrt(switches * (2 + 0.25) / (2 * rho))
+    drawn = [(round(float(draw.scale) / tau1, 6), draw.size) for draw in source.draws if draw.law == "laplace"]
+    assert drawn == [(2.0, 1), *[(4.0, 2), (2.0, 1)] * switches]
+    choices = [draw for draw in source.draws if draw.law == "choice"]
+    assert len(choices) == switches + 1

@@ -348,3 +348,18 @@ def test_bad_questions(columns):
     ):
         with pytest.raises(ParameterError):
             call()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 63), (1, 62), (1, 63), (5, 60), (7, 7)])
+def test_a_range_over_time_is_the_sum_of_its_own_intervals(low, high):
+    """Never the total less the rest, as in a round: nobody says how many there are, and the total has noise, too."""
+    stream = dc.multiparty.HierarchicalStream("r", dc.Budget(2.0), 64, epoch_steps=1, horizon=8, branching=4)
+    aggregator = stream.aggregator()
+    for number in range(4):
+        aggregator.receive(stream.party(number, source=seeded_source(number)).feed([3, 9, 40, 63, 1, 2]))
+    moment = aggregator.at()
+    inside = stream.intervals.cover(low, high + 1)
+    parts = [moment.interval_counts(level, nodes) for level, nodes in enumerate(inside) if len(nodes)]
+    found = moment.range_count(low, high)
+    assert found.value == pytest.approx(sum(float(counts.values.sum()) for counts in parts), abs=1e-6)
+    assert found.lower < found.value < found.upper

@@ -188,3 +188,26 @@ def test_every_round_protocol_parameter_and_party_has_a_charge_of_its_own():
     assert len({*ids}) == len(ids)
     again = HadamardResponse("r", dc.Budget(1.0), tuple(universe))
     assert again.charge_id(7) == HadamardResponse("r", dc.Budget(1.0), universe).charge_id(7)
+
+
+@pytest.mark.parametrize(
+    "round_",
+    [
+        HadamardResponse("r", dc.Budget(1.0), 10),
+        dc.multiparty.LocalHashing("r", dc.Budget(1.0), 10),
+        Hierarchy("r", dc.Budget(1.0), 100, "HadamardResponse"),
+        dc.multiparty.GridHierarchy("r", dc.Budget(1.0), (9, 9), "HadamardResponse"),
+    ],
+    ids=lambda round_: type(round_).__name__,
+)
+def test_reports_beyond_the_last_number_are_refused_before_the_charge(round_, account):
+    """Every report has a number of its own, and no aggregator takes one of more than 63 bits."""
+    item = (1, 2) if isinstance(round_, dc.multiparty.GridHierarchy) else 1
+    for number, items in ((2**63 - 1, 2), (2**63 - 3, 4)):
+        with pytest.raises(dc.ParameterError, match="number below"):
+            round_.party(number).encode([item] * items, ledger=account)
+    assert not charges(account)
+    aggregator = round_.aggregator(max_reports=3)
+    for number, items in ((2**63 - 1, 1), (2**63 - 4, 3)):
+        assert aggregator.receive(round_.party(number).encode([item] * items))
+    assert aggregator.numbers == [(2**63 - 4, 4)]
