@@ -141,6 +141,34 @@ def test_increases_are_of_the_noise_of_their_own_horizon(tmp_path: Path) -> None
     running.stop()
 
 
+# ---- surveys ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_counts_of_a_survey_could_be_and_add_up(tmp_path: Path) -> None:
+    """The largest first; nothing below 0, though nobody chose two of the options."""
+    lunch = {**STREAMS["lunch"], "options": ["never", "yes", "seldom", "no"], "epsilon": 1.0}
+    running = Running(tmp_path, {"lunch": lunch}).start()
+    protocol = dc.multiparty.protocol_from_dict(running.client.get("/v1/streams/lunch/round").json())
+    answers = ["no"] * 1200 + ["yes"] * 400
+    message = protocol.party(0, source=None).encode(answers)
+    token = running.token("ingest")
+    sent = running.client.post("/v1/streams/lunch/messages", content=message, headers=token)
+    assert sent.json() == {"accepted": 1600, "repeated": 0}
+    running.pass_ticks()
+    release = running.latest("lunch")
+    counts = [row["count"] for row in release["items"]]
+    assert (release["reports"], len(counts)) == (1600, 4)
+    assert abs(sum(counts) - 1600) <= 2  # each is rounded
+    assert min(counts) >= 0
+    assert counts == sorted(counts, reverse=True)
+    assert [row["item"] for row in release["items"]][:2] == ["no", "yes"]
+    assert all(row["lower"] <= row["count"] <= row["upper"] for row in release["items"])
+    running.again()
+    running.pass_ticks()
+    assert running.latest("lunch")["items"] == release["items"]  # nothing is drawn: it says the same again
+    running.stop()
+
+
 # ---- days -----------------------------------------------------------------------------------------------------------
 
 DAY: dict[str, Any] = {key: VISITS[key] for key in VISITS if key != "horizon"} | {"per": "1d", "tick": "1h"}

@@ -282,3 +282,86 @@ def test_a_tick_of_rows_ends_with_its_last_row(tmp_path):
     made = ticker(rule_of(rows=2), tmp_path)
     found = [type(each).__name__ for each in made.take(batch([(0, "a"), (0, "b"), (0, "c")]), CLOCK)]
     assert found == ["Add", "End", "Add"]
+
+
+def finished(rule, folder, rows, clock=CLOCK):
+    """The ticks of an input that ended, with the last one, and the ticker."""
+    run = Run(rule, folder, rows).read(len(rows), clock)
+    run.steps(run.ticker.finish(clock))
+    return run
+
+
+def test_an_input_that_ends_ends_its_last_tick(tmp_path):
+    run = finished(HOURLY, tmp_path, PLAIN)
+    assert run.ended[-1] == ("01-01T02:00", ["e"])
+    assert run.ticker.left_out.total() == 0
+    late = finished(rule_of("1h", "when", late="2h"), tmp_path, PLAIN)  # what waited does not wait any more
+    assert [items for _, items in late.ended] == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_a_last_row_far_ahead_that_nobody_agreed_with_is_left_out(tmp_path):
+    run = finished(HOURLY, tmp_path, [*PLAIN, *hours((500, "far"))])
+    assert run.ended[-1] == ("01-01T02:00", ["e"])
+    assert run.ticker.left_out == {
+        "times far ahead of the others": 1, "times ahead of the clock": 0, "times before the start": 0,
+    }  # fmt: skip
+
+
+def test_one_row_alone_is_a_tick(tmp_path):
+    assert finished(HOURLY, tmp_path, hours((7.5, "a"))).ended == [("01-01T07:00", ["a"])]
+    assert finished(HOURLY, tmp_path, []).ended == []
+
+
+@pytest.mark.parametrize(
+    ("times", "first"),
+    [
+        ((5.0, 5.5), 5),
+        ((5.0, 6.5), 5),
+        ((6.5, 5.0), 6),
+        ((900.0, 5.0, 5.5), 5),
+        ((5.0, 900.0, 6.0), 6),
+        ((5.0, 900.0), 5),
+    ],
+)
+def test_the_first_tick_is_one_that_two_rows_agree_about(tmp_path, times, first):
+    """The middle of three where the first two are far apart; with two rows alone the first one's."""
+    rows = hours(*((time, str(place)) for place, time in enumerate(times)))
+    assert finished(HOURLY, tmp_path, rows).ended[0][0] == f"01-01T0{first}:00"
+
+
+def test_rows_of_a_time_that_has_not_come_are_left_out_by_their_own_limit(tmp_path):
+    """How long a tick waits for its rows does not move it."""
+    rule = rule_of("1h", "when", late="5h", ahead="2h")
+    clock = JANUARY + 10 * HOUR
+    run = Run(rule, tmp_path, hours((9, "a"), (9.1, "b"), (12, "in"), (12.01, "out"), (15, "out"))).read(5, clock)
+    assert run.ticker.left_out["times ahead of the clock"] == 2
+
+
+def test_rows_without_values_wait_for_their_tick_too(tmp_path):
+    """A total has no column of items: its rows are counted all the same."""
+    rule, many = rule_of("1h", "when", late="3h"), 6
+    ends = 10 * np.arange(1, many + 1, dtype=np.int64)
+    times = np.array([JANUARY + hour * HOUR for hour in (0.0, 0.1, 1.0, 1.1, 2.0, 2.5)])
+    made = ticker(rule, tmp_path)
+    steps = [*made.take(LiveBatch(None, times, ends - 10, ends), CLOCK), *made.finish(CLOCK)]
+    counts, count = [], 0
+    for step in steps:
+        if isinstance(step, Add):
+            count += step.events
+        else:
+            counts.append(count)
+            count = 0
+    assert counts == [2, 2, 2]
+
+
+def test_a_restart_reads_again_from_the_first_row_that_waits(tmp_path):
+    """Rows of a later tick that came first are held by it, whichever of the ticks was seen first."""
+    rule = rule_of("1h", "when", late="4h")
+    rows = hours((0, "a"), (0.1, "b"), (3, "late"), (2, "soon"), (5.2, "c"), (5.3, "d"))
+    run = Run(rule, tmp_path, rows).read(6)
+    assert [items for _, items in run.ended] == [["a", "b"]]
+    assert run.kept["position"] == 20  # before the row of three o'clock
+    run.restart()
+    run.read(6)
+    run.steps(run.ticker.finish(CLOCK))
+    assert [items for _, items in run.ended] == [["a", "b"], [], ["soon"], ["late"], [], ["c", "d"]]
