@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.multiparty.packets import Packet, closed_blocks, write_packet
-from discreet.multiparty.wire import Message, read_entries, write_entries
+from discreet.multiparty.wire import Message, read_entries, varint, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
 
@@ -156,3 +156,22 @@ def test_one_seeded_message_makes_what_follows_not_private(name, seeded):
     one.merge(two)
     assert one.guarantee.seeded
     assert protocol.restore(one.to_bytes()).guarantee.seeded
+
+
+@pytest.mark.parametrize(
+    ("gap", "count", "taken"), [(1, 1, True), (5, 2, True), (0, 1, False), (1, 0, False), (0, 0, False)]
+)
+def test_runs_of_numbers_are_written_in_one_way(gap, count, taken):
+    """Runs that touch are one run, and an empty one is none: else one message would have many forms."""
+    protocol = LOCAL["local"]
+    items = 3 + count
+    values = np.zeros(items, np.uint8)
+    payload = varint(1) + varint(gap) + varint(count) + protocol._write(values)
+    message, aggregator = protocol._pack(Message(10, items, payload)), protocol.aggregator(max_reports=None)
+    if taken:
+        assert aggregator.receive(message)
+        assert aggregator.numbers == [(10, 3), (13 + gap, count)]
+    else:
+        with pytest.raises(dc.errors.MessageError, match="empty or touch") as refused:
+            aggregator.receive(message)
+        assert refused.value.reason == "range"
