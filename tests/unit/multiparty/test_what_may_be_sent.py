@@ -3,15 +3,20 @@ steps after the end. What an aggregator says it heard, it says after a restart, 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.multiparty import HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
+from discreet import _native
+from discreet.multiparty import GridHierarchy, HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.multiparty.packets import Packet, closed_blocks, write_packet
-from discreet.multiparty.wire import Message, read_entries, varint, write_entries
+from discreet.multiparty.round_plan import plan
+from discreet.multiparty.wire import Message, pack_parts, read_entries, varint, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
+from discreet.storage import open_state, seal_state
 
 BUDGET = dc.Budget(2.0)
 LIMITED = {
@@ -175,3 +180,98 @@ def test_runs_of_numbers_are_written_in_one_way(gap, count, taken):
         with pytest.raises(dc.errors.MessageError, match="empty or touch") as refused:
             aggregator.receive(message)
         assert refused.value.reason == "range"
+
+
+def test_a_number_of_more_than_63_bits_is_refused():
+    for protocol in (*MANY.values(), LOCAL["local"]):
+        honest, _ = protocol.open(protocol.party(5, source=seeded_source(1)).encode([1]))
+        for number, taken in ((2**63 - 1, True), (2**63 - 2, True)):
+            assert protocol.aggregator().receive(protocol._pack(replace(honest, number=number))) is taken
+    several, _ = LOCAL["local"].open(LOCAL["local"].party(5).encode([1, 1, 1]))
+    with pytest.raises(dc.errors.MessageError, match="more than 63 bits") as refused:
+        LOCAL["local"].open(LOCAL["local"]._pack(replace(several, number=2**63 - 2)))
+    assert refused.value.reason == "range"
+
+
+def separated(items, places, counts, width):
+    """A message of a party with this many items: heavy ones with what they have beyond a step, and an empty sketch."""
+    round_ = MANY["separation"]
+    cells = _native.write_integers(np.zeros(width * round_.rows, np.int64))
+    return round_._pack(Message(1, items, write_entries(np.array(places), np.array(counts)) + varint(width) + cells))
+
+
+def test_a_sketch_is_no_wider_than_the_items_of_its_party_need():
+    """A width tells of the heavy items alone, and anyone who sends a wider one makes work."""
+    round_ = MANY["separation"]
+    widest = round_.width(400)
+    assert widest > 1
+    assert round_.open(separated(400, [3], [0], widest))[1].width == widest
+    for width in (widest + 1, 0):
+        with pytest.raises(dc.errors.MessageError, match="wider sketch") as refused:
+            round_.open(separated(400, [3], [0], width))
+        assert refused.value.reason == "range"
+
+
+def test_a_heavy_count_is_no_larger_than_items_and_noise_can_be():
+    round_ = MANY["separation"]
+    beyond = round_._bound(40, round_.heavy_scale) - round_.items_per_entry
+    assert round_.open(separated(40, [3], [beyond], 1))[1].counts.tolist() == [beyond + round_.items_per_entry]
+    assert round_.open(separated(40, [3], [-beyond - 1], 1))[1].counts.tolist() == [-beyond - round_.items_per_entry]
+    for wrong in (beyond + 1, -beyond - 2):
+        with pytest.raises(dc.DataError):
+            round_.open(separated(40, [3], [wrong], 1))
+
+
+@pytest.mark.parametrize("name", ["levels", "grid"])
+def test_reports_of_levels_are_of_the_numbers_that_the_message_says(name):
+    """For each level a number of reports, and those; together as many as the message states, under its own number."""
+    made = {
+        "levels": Hierarchy("r", BUDGET, 9, "HadamardResponse", 3),
+        "grid": GridHierarchy("r", BUDGET, (9, 9), "HadamardResponse", 3),
+    }[name]
+    first = made.by_level[0]
+    one, none = varint(1) + first._encode(np.zeros(1, np.uint64), 7, seeded_source(1)), varint(0)
+    rest = [none] * (len(made.levels) - 1)
+
+    def opened(items, *parts, number=7):
+        return made.open(made._pack(Message(number, items, pack_parts([*parts]))))
+
+    assert opened(1, one, *rest)[0].number == 7
+    for items, parts, reason in (
+        (2, (one, *rest), "size"),  # fewer than it states
+        (1, (one,) * 2 + tuple(rest[1:]), "range"),  # more
+        (1, (one + b"\0", *rest), "size"),
+        (1, (none + b"\0", one, *rest[1:]), "size"),  # something where there is nothing
+        (1, (one, *rest, none), "size"),
+        (1, (one, *rest[1:]), "size"),
+    ):
+        with pytest.raises(dc.errors.MessageError) as refused:
+            opened(items, *parts)
+        assert refused.value.reason == reason
+
+
+def test_states_of_another_version_or_with_a_party_twice_are_refused():
+    for protocol in (*MANY.values(), LOCAL["local"], LOCAL["shuffled"]):
+        aggregator = protocol.aggregator()
+        for seed in range(3):
+            number = None if protocol is LOCAL["shuffled"] else seed
+            aggregator.receive(protocol.party(number, source=seeded_source(seed)).encode([1]))
+        state = aggregator.to_bytes()
+        family = type(aggregator)._state_family
+        version, payload = open_state(state, family, 3, oldest=1)
+        assert protocol.restore(seal_state(family, version, payload)).to_bytes() == state
+        with pytest.raises(dc.CorruptStateError, match="version"):
+            protocol.restore(seal_state(family, {1: 2, 3: 1}[version], payload))
+        heard = aggregator._consolidated() if protocol is not LOCAL["shuffled"] else []
+        if not protocol.local:
+            head = payload[: len(protocol._identity)] + varint(aggregator.bytes_received)
+            twice = pack_parts(protocol._pack(message) for message, _ in [*heard, heard[0]])
+            with pytest.raises(dc.CorruptStateError, match="twice"):
+                protocol.restore(seal_state(family, version, head + twice))
+
+
+def test_a_plan_of_a_window_needs_the_steps_of_a_stream():
+    for wrong, said in (({"window": True, "total": 100}, "window"), ({}, "total"), ({"total": 9, "steps": 9}, "steps")):
+        with pytest.raises(dc.ParameterError, match=said):
+            plan(10, epsilon=1.0, **wrong)
+    assert plan(10, epsilon=1.0, steps=16, window=True).rows[0].parameters["window"] == 16
