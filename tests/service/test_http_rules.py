@@ -310,6 +310,26 @@ def test_a_set_with_a_long_item_is_found_in_any_batch() -> None:
     assert found.columns.column("item").to_pylist() == [["a"], ["b", "c"], [], ["d"], ["f"], ["g"]]
 
 
+@pytest.mark.parametrize("kind", ["ndjson", "json", "csv", "arrow"])
+def test_a_condition_on_a_public_table_leaves_out_what_the_table_does_not_say(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "kinds.csv").write_text("query,kind,group\na,news,x\nb,sport,x\nc,,x\nd,news,\n")
+    words = {"lookup": str(tmp_path / "kinds.csv"), "on": "query", "where": {"kind": "news", "lang": "de"}}
+    table = {**STREAMS["searches"], "user": None, "max_items": None, "column": "group", **words}
+    rows = [{"query": query, "lang": lang} for query in [*"abcde", ""] for lang in ("de", "fr")]
+    columns = {name: [row[name] for row in rows] for name in ("query", "lang")}
+    body = {
+        "ndjson": "".join(json.dumps(row) + "\n" for row in rows).encode(),
+        "json": json.dumps(rows).encode(),
+        "csv": "\n".join(["query,lang", *(f"{row['query']},{row['lang']}" for row in rows)]).encode(),
+        "arrow": arrow(pa.table(columns)),
+    }[kind]
+    reader = Reader(StreamDefinition.model_validate(table))
+    for read in (reader.read(kind, body, False), reader.read_small(kind, body)):
+        if read is not None:
+            assert read.columns is not None
+            assert (read.taken, read.counted, read.columns.to_pylist()) == (12, 1, [{"item": "x"}])
+
+
 def test_visitors_of_two_sites_are_not_the_same() -> None:
     event = b'{"n": "pageview", "u": "https://a.example/", "d": "%s"}'
     found = {plausible_event(event % site, b"k" * 32, "10.0.0.1", "b")[1]["visitor"] for site in (b"a", b"b")}
