@@ -36,6 +36,7 @@ _IF_GIVEN = (
     "increase", "max_items_per_event", "how", "chosen", "switches", "window", "max_visits", "sets", "encoding", "per",
 )  # fmt: skip
 """Settings that a state has only where they were given: to give one later is to change it."""
+_SAID = {"how": "mechanism", "chosen": "k", "max_items_per_event": "max_items"}  # as they are asked for
 
 
 @contextmanager
@@ -138,7 +139,7 @@ class Watcher:
         others = [key for key, value in kept_settings.items() if settings.get(key) != value]  # older ones say less
         others += [key for key in _IF_GIVEN if settings.get(key) is not None and key not in kept_settings]
         if others:
-            differ = ", ".join(key.replace("_", " ") for key in others)
+            differ = ", ".join(_SAID.get(key, key).replace("_", " ") for key in others)
             raise ParameterError(f"the state {str(kept.path)!r} belongs to a watch with other settings: {differ}")
         run = Run(task, task.restored(payload, payer, restored), rule.assumption)
         position = header["position"]

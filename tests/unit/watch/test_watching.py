@@ -64,7 +64,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "another where": ({**TOP, "where": "n = 1"}, {"where": "n = 2"}, "where"),
     "universe": (LISTED, {"universe": ("a", "b", "c")}, "universe"),
     "universe in another order": (LISTED, {"universe": ("b", "a")}, "universe"),
-    "mechanism": (LISTED, {"mechanism": "tree"}, "how"),
+    "mechanism": (LISTED, {"mechanism": "tree"}, "mechanism"),
     "tick": (TIMED, {"tick": "2h"}, "ticks"),
     "late": (TIMED, {"late": "10m"}, "rule"),
     "ahead": (TIMED, {"ahead": "2h"}, "rule"),
