@@ -17,7 +17,15 @@ from discreet import multiparty as mp
 from discreet import published
 from discreet.engines.sql import where as sql_where
 from discreet.events.files import Files
-from discreet.events.items import item_of, objects_of, read
+from discreet.events.items import (
+    all_utf8,
+    checked,
+    item_of,
+    objects_of,
+    read,
+    readable,
+    without_null_elements,
+)
 from discreet.events.tables import events_of
 
 BUDGET = dc.Budget(1.0, 1e-6)
@@ -435,3 +443,67 @@ def test_lists_of_views_may_be_beside_a_condition():
     table = pa.table({"item": ["a", "b", "a"], "more": pa.array([["x"], None, []], pa.list_(pa.string_view()))})
     found = events_of(table).rows("item", where=sql_where("item = 'a'"))
     assert [item for part in found.items() for item in part.to_pylist()] == ["a", "a"]
+
+
+def dictionary(indices, values, kind):
+    """Whatever the indices are: as a file may have them."""
+    held = pa.Array.from_buffers(kind, len(indices), [None, pa.py_buffer(np.array(indices, kind.to_pandas_dtype()))])
+    return pa.DictionaryArray.from_arrays(held, pa.array(values), safe=False)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8()], ids=str)
+def test_an_index_outside_of_its_dictionary_reaches_nobody(kind):
+    """The first one outside, too, and negative ones: what is read there is somebody else's memory."""
+    signed = [] if kind == pa.uint8() else [-1, -128]
+    for wrong in (2, 3, 100, *signed):
+        for place in range(3):
+            indices = [0, 1, 1]
+            indices[place] = wrong
+            batch = pa.record_batch([dictionary(indices, ["a", "b"], kind)], names=["item"])
+            with pytest.raises(dc.DataError, match=r"rows\.arrow holds damaged columns; write or copy it again"):
+                checked(batch, "item", "rows.arrow")
+    good = pa.record_batch([dictionary([0, 1, 1], ["a", "b"], kind)], names=["item"])
+    assert checked(good, "item", "rows.arrow").to_pylist() == ["a", "b", "b"]
+    none = pa.record_batch([dictionary([], ["a"], kind)], names=["item"])
+    assert checked(none, "item", "rows.arrow").to_pylist() == []
+
+
+def test_a_row_without_a_value_is_not_one_that_cannot_be_read():
+    """In a dictionary whose first value is bad: a null stands for none of them."""
+    bad = pa.array([b"\xff", b"a"]).view(pa.string())
+    column = pa.DictionaryArray.from_arrays(pa.array([None, 1, 0, None]), bad)
+    assert readable(column, None, check_text=True).tolist() == [True, True, False, True]
+    long = pa.DictionaryArray.from_arrays(pa.array([None, 1, 0]), pa.array(["x" * 9, "a"]))
+    assert readable(long, 8, check_text=False).tolist() == [True, True, False]
+    assert readable(long.slice(0, 2), 9, check_text=True) is None
+
+
+@pytest.mark.parametrize("where", [0, 3, 7, 8, 9, 15, 16, 17])
+def test_a_byte_above_ascii_is_looked_at_wherever_it_is(where):
+    """Text is looked through in words of eight bytes: before, between and after them, and in slices."""
+    for length in range(where + 1, 20):
+        text = bytearray(b"a" * length)
+        text[where] = 0xFF
+        column = pa.array([b"ok", bytes(text), b"b"]).view(pa.string())
+        assert not all_utf8(column)
+        assert readable(column, None, check_text=True).tolist() == [True, False, True]
+        assert all_utf8(column.slice(2))
+        assert all_utf8(column.slice(0, 1))
+        text[where : where + 1] = "ü".encode()
+        assert all_utf8(pa.array([b"ok", bytes(text)]).view(pa.string()))
+
+
+def test_a_row_is_left_out_for_any_of_its_reasons():
+    """Too long, or not text: one of them is enough, and the others stay."""
+    column = pa.array([b"x" * 9, b"\xff", b"\xff" * 9, b"a", None]).view(pa.string())
+    assert readable(column, 8, check_text=True).tolist() == [False, False, False, True, True]
+    assert readable(column, 8, check_text=False).tolist() == [False, True, False, True, True]
+    assert readable(column, 9, check_text=True).tolist() == [True, False, False, True, True]
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 3, 3], pa.int32()), column.slice(1, 3))
+    assert readable(lists, 8, check_text=True).tolist() == [False, False, True]
+
+
+def test_lists_lose_their_nulls_and_stay_as_many():
+    lists = pa.array([["a", None], [], [None], ["b", None, "c"], [None, None], []], pa.list_(pa.string()))
+    assert without_null_elements(lists).to_pylist() == [["a"], [], [], ["b", "c"], [], []]
+    assert without_null_elements(lists.slice(4)).to_pylist() == [[], []]

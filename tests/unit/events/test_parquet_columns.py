@@ -1,20 +1,22 @@
 """Several columns of Parquet: texts that native code decodes beside what pyarrow reads, row by row the same."""
 
+import os
 import random
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
 from discreet import _native
 from discreet.engines.sql import select, where
 from discreet.errors import DataError
 from discreet.events import parquet
-from discreet.events.inputs import open_input
-from discreet.events.parquet import ArrowColumns, Texts, parquet_batches
+from discreet.events.inputs import ByteSource, open_input
+from discreet.events.parquet import ArrowColumns, Texts, parquet_batches, read_parquet
 from discreet.events.row_query import of_arrays, of_batch
 
 ROWS = 5000
@@ -222,3 +224,28 @@ def test_rows_before_and_after_an_odd_one_come_once(tmp_path, monkeypatch, odd, 
     for columns in (("text",), ("text", "other"), ("other", "number", "text")):
         rows, _ = read(path, columns)
         assert list(chain(*rows)) == expected(table, columns), columns
+
+
+@pytest.mark.parametrize("columns", [("text", "n"), ("n", "text"), ("text", "large"), ("large", "n")])
+def test_a_file_that_is_replaced_while_it_is_read_is_not_read_on(tmp_path, columns):
+    """It is opened by its name, more than once: rows of two files are never taken for those of one."""
+    texts = [None if n % 50 == 0 else f"t{n % 9}" for n in range(4000)]
+    table = pa.table({"text": texts, "large": pa.array(texts, pa.large_string()), "n": list(range(4000))})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=500)
+    pq.write_table(table.slice(7), tmp_path / "b.parquet", row_group_size=500)
+    with closing(ByteSource(str(path))) as source:
+        batches = read_parquet(source, columns[0], columns[1:])
+        next(batches)
+        os.replace(tmp_path / "b.parquet", path)
+        found, said = [], ""
+        try:
+            found += [pa.table(dict(zip(columns, arrays, strict=True))) for arrays in batches]
+        except DataError as refused:
+            said = str(refused)
+        assert "was replaced while it was being read" in said or not said
+        if not said:  # what was open already is read to its end
+            rows = pa.concat_tables(found, promote_options="permissive").column("n").to_pylist()
+            assert rows == list(range(4000))
+        with pytest.raises(DataError, match="was replaced while it was being read"):
+            source.check_not_replaced()

@@ -10,6 +10,7 @@ import os
 import re
 import urllib.request
 import urllib.response
+from functools import partial
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -21,7 +22,9 @@ from tests.commands import run_here
 import discreet as dc
 from discreet.errors import DataError, DiscreetError, ParameterError, TryAgainError
 from discreet.events import stores
+from discreet.events.files import Files
 from discreet.events.inputs import expand, size_of_input
+from discreet.events.one_pass import one_pass
 from discreet.events.stores import RemoteFile, StoredFile, Url, at_endpoint
 from discreet.noise import seeded_source
 
@@ -553,3 +556,25 @@ def test_names_beside_an_output_are_in_its_store():
     assert (url.suffix, url.stem, url.is_file()) == (".json", "out", False)
     assert str(url) == "s3://logs/days/out.json"
     assert str.__eq__(url.with_name("plot.svg"), at_endpoint("s3://logs/days/plot.svg", "https://m.example"))
+
+
+def test_a_file_of_several_counts_is_one_file_to_its_end(store):
+    """Also where it is read once for all of them."""
+    put(store, "a.csv")
+    files = Files("s3://logs/a.csv")
+    system, opened = pa.fs.SubTreeFileSystem(str(store.root), pa.fs.LocalFileSystem()), []
+
+    class Once:
+        def __getattr__(self, name):
+            return getattr(system, name)
+
+        def open_input_file(self, path):
+            if opened:
+                put(store, "a.csv", ROWS + b"/9,u\n")
+            opened.append(path)
+            return system.open_input_file(path)
+
+    counts = [partial(list, files.rows(name)) for name in ("page", "who")]
+    store.system = Once()
+    with pytest.raises(DataError, match="was replaced while it was being read"):
+        one_pass(files, counts)
