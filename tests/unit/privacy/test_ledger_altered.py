@@ -136,6 +136,57 @@ def test_what_is_left_for_verify_does_not_change_what_was_spent(account, path, s
 
 
 @pytest.mark.parametrize(
+    ("statement", "operation", "words"),
+    [
+        (
+            "DELETE FROM balances WHERE account = 'clicks'",
+            lambda ledger: ledger.accounts(),
+            "balance of an account is mis",
+        ),
+        ("DELETE FROM balances WHERE account = 'clicks'", lambda ledger: ledger.account("clicks"), "disagree"),
+        ("DELETE FROM balances WHERE account = 'clicks'", lambda ledger: ledger.published("a click"), "is missing"),
+        (
+            "INSERT INTO balances SELECT 'more', body, digest FROM balances WHERE account = 'clicks'",
+            lambda ledger: ledger.accounts(),
+            "balance of an account is missing",
+        ),
+        (
+            "DELETE FROM events WHERE charge_id = 'stream' AND number = 1",
+            lambda ledger: ledger.account("searches").step("stream", 1),
+            "step 1 of a charge is missing",
+        ),
+        (
+            "DELETE FROM events WHERE charge_id = 'stream' AND number = 2",
+            lambda ledger: ledger.account("searches").store_step("stream", 2, "new", b"x", previous="token 1"),
+            "the one before it is missing",
+        ),
+        (
+            "DELETE FROM events WHERE charge_id = 'day 3' AND kind = 'charge'",
+            lambda ledger: ledger.account("searches").is_begun("day 3"),
+            "disagree",
+        ),
+        (
+            "UPDATE events SET payload = x'00' WHERE charge_id = 'stream' AND number = 1",
+            lambda ledger: ledger.account("searches").step("stream", 1),
+            "what event .* stored was altered",
+        ),
+        ("DELETE FROM balances WHERE account = ''", lambda ledger: ledger.accounts(), "its head is missing"),
+        ("DELETE FROM events WHERE seq = 1", lambda ledger: ledger.history(), "event 1 is missing"),
+        (
+            "DELETE FROM events WHERE seq = 1",
+            lambda ledger: ledger.account("searches").ledger_identity,
+            "event 1 or the one before it is missing",
+        ),
+    ],
+)
+def test_what_is_asked_for_is_whole_or_refused(account, path, statement, operation, words):
+    """Nothing is left out of an answer without a word: not an account, not a step, not the beginning."""
+    tamper(path, statement)
+    with pytest.raises(dc.LedgerError, match=rf"the ledger is damaged: .*{words}"):
+        operation(dc.Ledger(path))
+
+
+@pytest.mark.parametrize(
     ("place", "key", "change"),
     [
         (
