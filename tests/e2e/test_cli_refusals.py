@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import discreet as dc
+
 PRIVACY = ("--epsilon", "1", "--delta", "1e-6")
 OF_DAYS = ("count", "rows.csv", "--user", "who", "--unit", "person-day", "--time", "when", *PRIVACY)
 CLAIMED = ("audit", "--canaries", "1", "--column", "item")
@@ -27,6 +29,12 @@ TLS = ("service", "run", "streams.toml", "--data", "d", "--tls-cert", "c.pem")
 def place(tmp_path):
     (tmp_path / "rows.csv").write_text("item,who,when\n" + "a,b,2026-11-15\n" * 9)
     (tmp_path / "votes.txt").write_text("1:0\n")
+    (tmp_path / "list.txt").write_text("a\n")
+    (tmp_path / "list.svg").write_text("a\n")
+    (tmp_path / "list.csv").write_text("item,x\na,b\n")
+    ledger = dc.Ledger(tmp_path / "l.sqlite")
+    ledger.grant("a", dc.Budget(5.0))
+    dc.count({"x": [1]}, dc.Budget(1.0), ledger=ledger.account("a"), charge_id="c")
     (tmp_path / "report.toml").write_text('epsilon = 1.0\n[[questions]]\nkind = "count"\n')
     return tmp_path
 
@@ -104,6 +112,28 @@ REFUSED = {
     "a report in one CSV": (["report", "report.toml", "rows.csv", "--format", "csv"], "give --output"),
     "an output that is read": (
         ["top", "rows.csv", "--column", "item", *PRIVACY, "--output", "rows.csv"], "overwrite a file that this command",
+    ),
+    **{
+        f"an output that is {what}": (
+            [command, data, *PRIVACY, *given, "--format", "json", "--output", output], "would overwrite a file",
+        )
+        for what, command, data, output, given in (
+            ("the list", "histogram", "rows.csv", "list.txt", ("--column", "item", "--universe", "list.txt")),
+            ("the groups", "count", "rows.csv", "list.txt", ("--by", "item", "--groups", "list.txt")),
+            ("the lookup", "top", "rows.csv", "list.csv", ("--column", "x", "--lookup", "list.csv", "--on", "item")),
+            ("the ledger", "count", "rows.csv", "l.sqlite", ("--ledger", "l.sqlite", "--account", "a")),
+            ("of a pattern", "count", "r*s.csv", "rows.csv", ()),
+            ("the picture", "top", "rows.csv", "a.svg", ("--column", "item", "--plot", "a.svg")),
+        )
+    },
+    "a picture that is read": (
+        ["top", "rows.csv", "--column", "item", "--universe", "list.svg", *PRIVACY, "--plot", "list.svg"],
+        "--plot 'list.svg' would overwrite",
+    ),
+    "a report over its definition": (["report", "report.toml", "rows.csv", "-o", "report.toml"], "report.toml"),
+    "a stored release over its ledger": (
+        ["ledger", "release", "--ledger", "l.sqlite", "--charge-id", "c", "--format", "json", "-o", "l.sqlite"],
+        "would overwrite",
     ),
     "an output of no kind": (
         ["top", "rows.csv", "--column", "item", *PRIVACY, "--output", "out.xyz"], "ends in '.xyz'",
