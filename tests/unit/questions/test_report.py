@@ -324,3 +324,59 @@ def test_a_report_says_where_the_times_are(words):
     assert [len(part.answer) for part in found.parts] == [2, 2]
     with pytest.raises(WordError, match="every needs time"):
         dc.top_k(table, 1, dc.Budget(8.0, 1e-6), column="path", user="visitor", every="1d")
+
+
+# ---- What fails on the way
+
+
+def test_what_was_counted_is_let_go_when_a_later_question_fails(monkeypatch):
+    """People that do not fit the memory lie in files of a private folder, which nobody else removes."""
+    opened, closed = [], []
+    counted = dc.Top.way
+
+    def way(self, data, budget):
+        made = counted(self, data, budget)
+        return replace_way(made, lambda: opened.append(self.k) or made.count(), lambda found: closed.append(self.k))
+
+    def replace_way(made, count, close):
+        return replace(made, count=count, close=close)
+
+    def failing(self, data, budget):
+        def fails():
+            raise dc.DataError("no rows")
+
+        return replace(people(self, data, budget), count=fails)
+
+    people = dc.Count.way
+    monkeypatch.setattr(dc.Top, "way", way)
+    questions = {"One": dc.Top(column="path", k=1), "Two": dc.Top(column="path", k=2), "Three": dc.Count()}
+    report(questions).answer(TABLE)
+    assert sorted(opened) == sorted(closed) == [1, 2]
+    opened.clear(), closed.clear()
+    monkeypatch.setattr(dc.Count, "way", failing)
+    with pytest.raises(dc.DataError, match="question 'Three': no rows"):
+        report(questions).answer(TABLE)
+    assert sorted(opened) == sorted(closed)
+    assert opened
+
+
+def test_an_error_in_a_question_names_it_and_keeps_its_kind():
+    asked = report({"{Odd}": dc.Sum(column="path", range=(0, 1))})
+    with pytest.raises(dc.DataError, match=r"question '\(Odd\)': .*numbers"):
+        asked.answer(TABLE)
+    with pytest.raises(WordError, match="question 'Mine': value needs value_range"):
+        read_report({**TOLD, "questions": [{"kind": "top", "title": "Mine", "column": "path", "value": "size"}]})
+
+
+@pytest.mark.parametrize("share", [0.1, 0.75])
+def test_a_share_of_a_question_in_toml_is_its_share(share):
+    questions = [{"kind": "count", "share": share}, {"kind": "distinct", "column": "path"}]
+    asked, _ = read_report({**TOLD, "questions": questions})
+    assert [float(each) for each in asked.shares] == [pytest.approx(share), pytest.approx(1 - share)]
+
+
+@pytest.mark.parametrize("change", [{"rho": 0.1}, {"rho": 0.1, "epsilon": None}, {"rho": 0.1, "delta": None}])
+def test_a_report_has_one_kind_of_budget(change):
+    told = {name: value for name, value in {**TOLD, **change}.items() if value is not None}
+    with pytest.raises(dc.ParameterError, match="rho cannot be combined with epsilon or delta"):
+        read_report(told)
