@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 A_PERSON = "a value of the user column is a person"
 """What promises to people rest on where a column says whose a row is."""
+PUBLIC_GROUPS = "the list of groups is public: it was not made from the data"
+"""What answers of listed groups rest on."""
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._data_class import dataclass, field, replace
-from discreet.central._additive import A_PERSON, additive_cost, additive_noise
+from discreet.central._additive import A_PERSON, PUBLIC_GROUPS, additive_cost, additive_noise
 from discreet.errors import ParameterError, WordError
 from discreet.noise import RandomSource, system_source
 from discreet.privacy import Budget, Event, Guarantee, Unit, User
@@ -130,8 +130,7 @@ class RowMoments:
     @property
     def guarantee(self) -> Guarantee:
         """What the answer promises."""
-        listed = "the list of groups is public: it was not made from the data"
-        assumed = (listed,) if self.groups is not None and self.groups > 1 else ()
+        assumed = (PUBLIC_GROUPS,) if self.groups is not None and self.groups > 1 else ()
         if self.max_items is not None:
             assumed = (*assumed, A_PERSON, f"of a person at most {self.max_items} values count, the first")
         return Guarantee.of(self.budget, self.unit, self.name, self.reference, assumptions=assumed)

@@ -1030,23 +1030,27 @@ class WholeQuery:
             table = pa.table(dict(zip(columns, arrays, strict=True)))
             self._connection.register("incoming", table)
             try:
-                how = f"INSERT INTO {name} SELECT * FROM incoming" if made else f"CREATE TABLE {name} AS FROM incoming"
+                how = (
+                    f"INSERT INTO {name} SELECT * FROM incoming"
+                    if made
+                    else f"CREATE OR REPLACE TABLE {name} AS FROM incoming"
+                )
                 self._run(lambda: self._connection.execute(how))  # noqa: B023 (called at once)
             finally:
                 self._connection.unregister("incoming")
             made = True
         if not made:
             self._connection.register("incoming", pa.table({column: pa.array([], pa.string()) for column in columns}))
-            self._connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+            self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS FROM incoming")
             self._connection.unregister("incoming")
 
     def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
-        """The columns that are asked for, batch by batch."""
+        """The columns that are asked for, batch by batch; where none is, the first one."""
         self._read()
         ((sql,),) = ask("SELECT json_deserialize_sql(?::JSON)", [json.dumps(self._tree)])
         found = self._run(self._bound(str(sql)).to_arrow_table)
         names = list(found.schema.names)
-        chosen = choose(names, wanted, "the result of the query")
+        chosen = choose(names, wanted, "the result of the query") if wanted else names[:1]
         for batch in found.to_batches(_ROWS_AT_ONCE):
             yield tuple(without_views(batch.column(name)) for name in chosen)
 

@@ -60,7 +60,10 @@ class Whole(Protocol):
         ...
 
     def result(self, wanted: Sequence[str | None]) -> Iterator[tuple[pa.Array, ...]]:
-        """The columns that are asked for, batch by batch; None (the first) is the only one beside the others."""
+        """The columns that are asked for, batch by batch; None (the first) is the only one beside the others.
+
+        Where none is asked for it is any one of them: each has all rows.
+        """
         ...
 
 

@@ -95,10 +95,11 @@ class Files(Events):
         return True  # files tell their types when they are read
 
     def all_rows(self, *, where: Rowwise | None = None, nulls: str = "error", bad_rows: str = "skip") -> Rows:
-        column = self._any_column()
+        whole = isinstance(self.query, Whole)  # of its result any column will do, which is known when it is there
+        column = None if whole else self._any_column()
         rows = self.rows(column, where=where, nulls=nulls, bad_rows=bad_rows, plain=True)
         assert isinstance(rows, FileRows)
-        rows.as_read = column is not None
+        rows.as_read = whole or column is not None
         return rows
 
     def _any_column(self) -> str | None:
@@ -318,7 +319,7 @@ class FileRows(Rows):
     def _read(self) -> Iterator[tuple[str, Any]]:
         """The columns of every file, with what messages call it."""
         if self._whole is not None:
-            for arrays in self._whole.result(self._names):
+            for arrays in self._whole.result([] if self.as_read and self._names == [None] else self._names):
                 yield "the result of the query", arrays
             return
         shared = self._events.passes[0].of(self) if self._events.passes else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._data_class import dataclass, field, replace
 from discreet.errors import ParameterError, WordError
-from discreet.questions.question import Question, spoken, way_hiding
+from discreet.questions.question import Question, spoken, way_to
 
 if TYPE_CHECKING:
     from discreet.engines.sql import Query, WholeQuery
@@ -56,9 +56,7 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
         if test is not None:
             test.check_before(payer, described)
     data.read_rows.clear()
-    way, cost = question.way(data, rest), None
-    if isinstance(question, Question) and question.unit is not None:
-        way = way_hiding(question, way)
+    way, cost = way_to(question, data, rest), None
     if payer.account is not None:  # before reading, which may take long
         cost = way.costs()
         payer.check(budget, cost if test is None else None, way.hides or way.unit, question.period)

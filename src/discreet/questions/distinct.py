@@ -104,8 +104,8 @@ class Distinct(Question):
             sums = np.bincount(counted, minlength=len(every.groups)).astype(np.int64)[there, None]
             drawn = (mechanism(max(len(there), 2)) if find is not None else made)(GroupSums(sums), source)
             if find is not None:
-                drawn = replace(drawn, guarantee=find.promised(drawn.guarantee, budget, data))
-            return published(drawn, rows, None, data, "values", self.confidence, every.groups.take(there[drawn.kept]))
+                drawn = replace(drawn, guarantee=find.promised(drawn.guarantee, budget))
+            return published(drawn, rows, None, "values", self.confidence, every.groups.take(there[drawn.kept]))
 
         return Way(f"{made.name}, {self.max_items or 1} of each", unit, count, draw)
 

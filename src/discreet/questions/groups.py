@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet._data_class import dataclass, replace
+from discreet.central._additive import PUBLIC_GROUPS
 from discreet.privacy.estimate import Estimate
 from discreet.questions.question import Question, Way
 from discreet.releases.explain import missing
@@ -64,7 +65,7 @@ def way_of_moments(
             keys = None if found.groups is None else found.groups.items(drawn.kept)
         elif found.keys is not None:
             keys = found.keys.take(drawn.kept)
-        return published(drawn, rows, keys, data, of, confidence)
+        return published(drawn, rows, keys, of, confidence)
 
     # What the ledger writes down: a charge id stands for one range.
     within = "" if moment.kind == "count" else f", values from {float(moment.low)!r} to {float(moment.high)!r}"
@@ -100,11 +101,11 @@ def _notes(drawn: Bounded) -> tuple[str, ...]:
 
 
 def published(
-    drawn: Bounded, rows: Rows, keys: pa.Array | None, data: Data, of: str, confidence: float,
+    drawn: Bounded, rows: Rows, keys: pa.Array | None, of: str, confidence: float,
     groups: pa.StructArray | None = None,
 ) -> Estimate | GroupRelease:  # fmt: skip
     """What was drawn, as a number or as a list of groups; `keys` are those of discovered ones, unless `groups` are."""
-    promised = drawn.guarantee.assuming(*data.assumed)
+    promised = drawn.guarantee
     whole = of in ("rows", "people", "values")
     if rows.keys is None or not rows.keys.by:
         value, lower, upper = (column[0].item() for column in (drawn.values, drawn.lower, drawn.upper))
@@ -222,7 +223,8 @@ class GroupFinder:
         sums = np.bincount(found.numbers, times, many).astype(np.int64)[:, None]
         return np.flatnonzero(self._finder.passed(self._finder.draw(sums, source)))
 
-    def promised(self, guarantee: Guarantee, budget: Budget, data: Data) -> Guarantee:
-        """The guarantee of the answers, for all that was spent."""
-        listed = () if self.listed is None else ("the list of groups is public: it was not made from the data",)
-        return guarantee.assuming(*listed, *data.assumed, spent=budget)
+    def promised(self, guarantee: Guarantee, budget: Budget) -> Guarantee:
+        """The guarantee of the answers, for all that was spent; the list of groups is public where there is one."""
+        rests = tuple(each for each in guarantee.assumptions if each != PUBLIC_GROUPS)
+        listed = () if self.listed is None else (PUBLIC_GROUPS,)
+        return replace(guarantee, assumptions=rests).assuming(*listed, spent=budget)

@@ -139,7 +139,7 @@ class Histogram(Question):
             columns = [taken(column, there[group]) for column in parts_of(every.groups)]
             names = [*self.grouped_by, "item_" if "item" in self.grouped_by else "item"]
             listed = pa.StructArray.from_arrays([*columns, self.universe.take(item)], names)
-            promised = find.promised(drawn.guarantee, budget, data)
+            promised = find.promised(drawn.guarantee, budget)
             answer = drawn.with_guarantee(promised).with_items(listed, self.grouped_by)
             return _in_list_order(answer, self.universe)
 

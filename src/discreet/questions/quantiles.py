@@ -211,7 +211,7 @@ class Quantiles(Question):
             shares = mechanism.quantiles
             columns = [taken(column, np.repeat(there, len(shares))) for column in parts_of(every.groups)]
             columns.append(pa.array(list(shares) * len(there), pa.float64()))
-            promised = find.promised(replace(mechanism.guarantee, seeded=source.seeded), budget, data)
+            promised = find.promised(replace(mechanism.guarantee, seeded=source.seeded), budget)
             drawn = [row for answer in answers for row in answer]
             kind, free = mechanism.grid.kind, "quantile" if "quantile" not in self.grouped_by else "quantile_"
             return GroupRelease.in_order(

@@ -329,6 +329,27 @@ def of_lists(draw: Callable[[Any, RandomSource], Any]) -> Callable[[Any, RandomS
     return drawn
 
 
+def way_to(question: Any, data: Data, budget: Budget) -> Way:
+    """How a question is answered from these data: what it hides, and what is assumed of them, is said here, once.
+
+    A report has this of each of its questions.
+    """
+    way: Way = question.way(data, budget)
+    if not isinstance(question, Question):
+        return way
+    if data.assumed:
+        counted = way.draw
+
+        def drawn(found: Any, source: RandomSource) -> Any:
+            from discreet.releases.payment import changed
+
+            answer = counted(found, source)
+            return changed(answer, guarantee=answer.guarantee.assuming(*data.assumed))
+
+        way = replace(way, draw=drawn)
+    return way if question.unit is None else way_hiding(question, way)
+
+
 def way_hiding(question: Question, way: Way) -> Way:
     """How a question whose unit was said is answered: it hides a whole person, or what they did within a span of time.
 

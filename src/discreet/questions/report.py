@@ -32,7 +32,7 @@ from discreet.privacy.checks import numbered, probability
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import rounded_down, rounded_up
 from discreet.questions import KINDS, kind_of
-from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_hiding
+from discreet.questions.question import PERSON, ROW, Question, Way, Worded, way_to
 from discreet.questions.words import from_text, plain, share, word, words_of
 
 if TYPE_CHECKING:
@@ -218,8 +218,7 @@ class Report(Worded):
         made = []
         for (title, question), part in zip(self.questions.items(), parts, strict=True):
             with _about(title):
-                way = question.way(data, part)
-                made.append(way if question.unit is None else way_hiding(question, way))
+                made.append(way_to(question, data, part))
         return made
 
     def _raised(self, data: Data, budget: Budget, parts: list[Budget], pool: list[int]) -> list[Budget]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from discreet._data_class import dataclass, replace
@@ -271,7 +270,7 @@ class Top(Question):
             drawn = prepared.draw(found, source)
             if rows.feeds_kinds:
                 drawn = drawn.with_items(without_kinds(drawn.item_column))
-            return _formed(drawn, keys, data.assumed).head(self.k)
+            return _formed(drawn, keys).head(self.k)
 
         return way_of(prepared, count, draw)
 
@@ -308,7 +307,7 @@ class Top(Question):
             return found
 
         def draw(found: Any, source: RandomSource) -> Release:
-            listed = _formed(prepared.draw(found, source), keys, data.assumed, self.pairs is not None)
+            listed = _formed(prepared.draw(found, source), keys, self.pairs is not None)
             return listed.head(self.k) if listed.by else listed  # of one group, the mechanism lists k
 
         return way_of(prepared, count, draw, close=lambda found: found.close())
@@ -323,7 +322,7 @@ class Top(Question):
 
         def draw(found: Any, source: RandomSource) -> Release:
             drawn = made.draw(found, source, None if grouped else self.k)
-            return _formed(drawn, keys, data.assumed).head(self.k)
+            return _formed(drawn, keys).head(self.k)
 
         way = way_of(made.prepared, made.count, draw, close=lambda found: found.close())
         return replace(way, chosen={**(way.chosen or {}), "partitions": made.plan.partitions})
@@ -335,15 +334,17 @@ class Top(Question):
                 raise WordError(f"{{{each}}} cannot be combined with a data frame of Spark (it is for one machine)")
 
 
-def _formed(release: Release, keys: Keys | None, assumed: Sequence[str], pairs: bool = False) -> Release:
-    """A release of keys as one of the columns that they were made of, with all that its guarantee assumes."""
-    told = list(assumed)
-    if keys is not None and not keys.are_items:
-        if keys.many_groups is not None:
-            told.insert(0, "the list of groups is public: it was not made from the data")
-        items = _pairs(release.item_column, keys) if pairs else keys.items(release.item_column)
-        release = release.with_items(items, keys.by, keys.groups())
-    return release.with_guarantee(release.guarantee.assuming(*told)) if told else release
+def _formed(release: Release, keys: Keys | None, pairs: bool = False) -> Release:
+    """A release of keys as one of the columns that they were made of; it says that a list of groups is public."""
+    if keys is None or keys.are_items:
+        return release
+    items = _pairs(release.item_column, keys) if pairs else keys.items(release.item_column)
+    formed = release.with_items(items, keys.by, keys.groups())
+    if keys.many_groups is None:
+        return formed
+    from discreet.central._additive import PUBLIC_GROUPS
+
+    return formed.with_guarantee(formed.guarantee.assuming(PUBLIC_GROUPS))
 
 
 def _pairs(items: pa.Array, keys: Keys) -> pa.Array:
