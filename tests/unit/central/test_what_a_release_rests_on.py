@@ -15,6 +15,8 @@ from discreet.central import (
     CreditedDistinct,
     Merged,
     NoisyCount,
+    QuantileChoice,
+    QuantileTree,
     ReducedMisraGries,
     RowMoments,
     Stability,
@@ -23,9 +25,10 @@ from discreet.central import (
     UserSketch,
     merge_releases,
 )
-from discreet.central._base import Prepared, prepare_people
+from discreet.central._base import Prepared, prepare_people, split_off_total
 from discreet.central.bad_share import BadShare
 from discreet.central.credited_distinct import credited
+from discreet.central.quantile_grid import StepGrid
 from discreet.noise import seeded_source
 from discreet.published import GaussianSparseHistogram
 from discreet.releases.error_model import Noise
@@ -229,3 +232,84 @@ def test_a_sum_of_entries_whose_items_may_not_have_occurred_begins_at_nothing():
     alone = ReducedMisraGries(BUDGET, 8)(sketches[1], seeded_source(1))
     for releases in ([known, alone], [alone, known]):
         assert merge_releases(releases).error_model.lowest == 0
+
+
+# ---- what is refused before anything is drawn ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [dc.Element(), dc.Replace()])
+def test_a_length_is_published_for_events_and_users_alone(unit):
+    """Of other units nobody says by how much one moves it."""
+    with pytest.raises(dc.ParameterError, match="total_share needs the unit"):
+        split_off_total(BUDGET, 0.5, unit)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, True, "0.5", None])
+def test_a_share_of_the_budget_is_between_nothing_and_all(share):
+    with pytest.raises(dc.ParameterError, match="total_share must be greater than 0 and less than 1"):
+        split_off_total(BUDGET, share, dc.Event())
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(0.7), dc.Budget(0.7, 1e-6), dc.Budget.zcdp(0.3)])
+@pytest.mark.parametrize("lists", [1, 4])
+def test_the_length_and_the_rest_never_cost_more_than_the_budget(budget, lists):
+    """The length of m items in each of p lists moves by m p; the two parts add up as numbers."""
+    rest, noise = split_off_total(budget, 0.3, dc.User(2), lists)
+    moved = 2 * lists
+    if budget.rho is None:
+        assert Fraction(rest.epsilon) + moved / noise.scale <= Fraction(budget.epsilon)
+        assert rest.delta == budget.delta
+    else:
+        assert Fraction(rest.rho) + moved**2 / (2 * noise.scale**2) <= Fraction(budget.rho)
+    assert noise.scale < 1.01 * split_off_total(budget, 0.3, dc.User(2 * lists))[1].scale
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"count": "clicks"}, "count must be 'users' or 'rows'"),
+        ({"count": "rows", "values": ValueRange(0, 1)}, "sums values or counts rows, not both"),
+    ],
+)
+def test_a_question_about_people_is_about_one_thing(words, said):
+    with pytest.raises(dc.ParameterError, match=said):
+        prepare_people(5, BUDGET, **words)
+    with pytest.raises(dc.ParameterError, match="delta"):
+        prepare_people(5, dc.Budget(1.0))
+
+
+@pytest.mark.parametrize("budget", [dc.Budget(1e-9, 1e-12), dc.Budget(1e-6, 1e-300)])
+def test_a_budget_that_is_too_small_for_people_is_refused_in_words(budget):
+    with pytest.raises(dc.ParameterError, match=r"too small a budget for people|delta|scale above"):
+        prepare_people(5, budget).mechanism.calibration  # noqa: B018
+
+
+@pytest.mark.parametrize("wide", [10, 2**21])
+def test_what_lies_in_bins_is_added_up_bin_by_bin(wide):
+    """However many bins there are: those of two parts together are those of all rows at once."""
+    draw = np.random.default_rng(4)
+    grid = StepGrid(0, wide)
+    made = QuantileChoice(dc.Budget(1.0), grid, (0.5,))
+    rows = draw.integers(0, wide + 1, 300)
+    first, second, whole = (made.counts(grid.places(part.astype(float))) for part in (rows[:100], rows[100:], rows))
+    for found in (first + second, second + first):
+        assert found.bins.tolist() == whole.bins.tolist()
+        assert found.masses.tolist() == whole.masses.tolist()
+    nothing = made.counts(grid.places(np.zeros(0)))
+    assert (nothing + whole).masses.tolist() == whole.masses.tolist()
+    people = QuantileChoice(dc.Budget(1.0), grid, (0.5,), dc.User(), max_rows=2)
+    owners = draw.integers(0, 40, 300)
+    votes = people.counts(grid.places(rows.astype(float)), owners)
+    assert votes.masses.sum() <= 2 * 40 * people.vote
+    assert (votes.masses > 0).all()
+    one = people.counts(grid.places(np.array([3.0, 3.0, 5.0])), np.array([0, 0, 0]))
+    assert one.bins.tolist() == [3, 5]
+    assert one.masses.sum() <= 2 * people.vote
+
+
+def test_nobody_votes_for_nothing():
+    for kind in (QuantileChoice, QuantileTree):
+        made = kind(dc.Budget(1.0), StepGrid(0, 9), (0.5,), dc.User(), max_rows=2)
+        found = made.counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        assert np.sum(found.masses if isinstance(found, tuple) else found) == 0
+        assert len(made(found, seeded_source(1)).rows) == 1

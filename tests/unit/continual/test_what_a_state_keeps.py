@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.continual import Counter, DistinctCount, HeavyHitters, Histogram
+from discreet.continual._base import load_state, save_state
 from discreet.noise import seeded_source
 from discreet.privacy.spans import Calendar
 from discreet.storage import open_state, seal_state
@@ -207,3 +208,80 @@ def test_a_tick_is_a_whole_number_from_1(make, tick):
     with pytest.raises(dc.ParameterError, match="tick"):
         step(made, tick=tick)
     assert made.tick == 1
+
+
+ROWS = ["a"] * 400 + ["b"] * 300
+DAMAGED = {
+    "a visit of tomorrow": (lambda: DistinctCount(8, BUDGET, window=2), "last_ticks", lambda a: a + 5),
+    "a visit of no tick": (lambda: DistinctCount(8, BUDGET, window=2), "last_ticks", lambda a: a * 0),
+    "more visits than ticks": (lambda: DistinctCount(8, BUDGET, window=2), "visits", lambda a: a + 5),
+    "no visit": (lambda: DistinctCount(8, BUDGET, window=2, max_visits=2), "visits", lambda a: a * 0),
+    "more visits than count": (lambda: DistinctCount(8, BUDGET, window=2, max_visits=2), "visits", lambda a: a + 3),
+    "visits of fewer": (lambda: DistinctCount(8, BUDGET, window=2), "visits", lambda a: a[1:]),
+    "carried of three rows": (
+        lambda: Histogram(None, BUDGET, max_items_per_event=1, mechanism="meta"), "scheme.carried",
+        lambda a: np.zeros((3, 2), np.int64),
+    ),
+    "carried of more items": (
+        lambda: Histogram(None, BUDGET, max_items_per_event=1, mechanism="meta"), "scheme.carried",
+        lambda a: np.zeros((2, 99), np.int64),
+    ),
+    "nodes of other levels": (
+        lambda: Histogram(8, BUDGET, max_items_per_event=1, mechanism="meta", base=2), "scheme.open",
+        lambda a: a[1:],
+    ),
+    "a choice of no item": (lambda: Histogram(8, BUDGET, ["a", "b"], k=1, mechanism="sparse"), "scheme.top",
+                            lambda a: a + 2),
+    "a choice before the first": (lambda: Histogram(8, BUDGET, ["a", "b"], k=1, mechanism="sparse"), "scheme.top",
+                                  lambda a: a - 2),
+    "totals of other items": (lambda: Histogram(8, BUDGET, max_items_per_event=1), "total", lambda a: a[:-1]),
+    "who was shown": (lambda: Histogram(8, BUDGET, max_items_per_event=1), "scheme.shown", lambda a: a[:-1]),
+    "a past of more counters": (lambda: Counter(8, BUDGET, size=2, remember=2), "past",
+                                lambda a: np.ones((1, 4), np.int64)),
+    "a past of later": (lambda: Counter(8, BUDGET, size=2, remember=2), "past", lambda a: np.add(a, [[5, 0, 0]])),
+    "totals of one counter": (lambda: Counter(8, BUDGET, size=2), "total", lambda a: a[:1]),
+    "a release of three": (lambda: Counter(8, BUDGET, size=2), "last", lambda a: np.zeros(3, np.int64)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_arrays_that_no_state_has_are_refused(what):
+    """Each by itself: the rest of the state is in order, and so is its envelope."""
+    make, name, change = DAMAGED[what]
+    made = make()
+    for _ in range(2):
+        if isinstance(made, DistinctCount):
+            made.step(range(7))
+        else:
+            made.step([3, 1] if isinstance(made, Counter) else ROWS)
+    state = load_state(made.to_bytes(), made.family)
+    again = type(made).from_bytes(save_state(made.family, state))
+    assert again.to_bytes() == made.to_bytes()
+    broken = state._replace(arrays={**state.arrays, name: np.asarray(change(state.arrays[name]), np.int64)})
+    with pytest.raises(dc.CorruptStateError):
+        type(made).from_bytes(save_state(made.family, broken))
+
+
+@pytest.mark.parametrize("mechanism", ["meta", "limit"])
+def test_of_equal_counts_the_items_decide_which_are_looked_at(mechanism):
+    """Not the order in which they came: with a limit of 3 of five that occurred equally often the first three."""
+    for order in ("abcde", "edcba", "cadbe"):
+        made = Histogram(
+            4, dc.Budget(900.0, 0.5), max_items_per_event=1, mechanism=mechanism, limit=3, source=seeded_source(1)
+        )
+        release = made.step([item for item in order for _ in range(50)] + ["big"] * 400)
+        assert set(release.items) <= {"big", "a", "b"}
+        assert "big" in release.items
+
+
+@pytest.mark.parametrize("first", [1, 4, 3, 0])
+@pytest.mark.parametrize("mechanism", ["discover", "offset"])
+def test_a_state_is_of_the_epoch_of_its_tick(first, mechanism):
+    """Without a horizon; in another epoch nodes would have another noise."""
+    made = HeavyHitters(None, BUDGET, 8, mechanism=mechanism)
+    for _ in range(2):
+        made.step(ROWS)
+    state = load_state(made.to_bytes(), made.family)
+    assert state.header["first"] == 2
+    with pytest.raises(dc.CorruptStateError):
+        HeavyHitters.from_bytes(save_state(made.family, state._replace(header={**state.header, "first": first})))

@@ -3,6 +3,7 @@ steps after the end. What an aggregator says it heard, it says after a restart, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -275,3 +276,27 @@ def test_a_plan_of_a_window_needs_the_steps_of_a_stream():
         with pytest.raises(dc.ParameterError, match=said):
             plan(10, epsilon=1.0, **wrong)
     assert plan(10, epsilon=1.0, steps=16, window=True).rows[0].parameters["window"] == 16
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_packet_says_since_when_its_party_was_there(name):
+    """Also after a restart: blocks that began before hold less than they say."""
+    stream = STREAMS[name](horizon=16)
+    party = stream.party(2, start=5)
+    for step in range(6, 12):
+        packet = stream.open(party.feed([step % 9]))[1]
+        assert (packet.after, packet.to, packet.joined) == (step - 1, step, 5)
+        party = stream.restore_party(party.to_bytes())
+
+
+@pytest.mark.parametrize("items", [[1, math.nan, 2], [math.nan, 3], [3, math.nan], [math.nan, math.nan, 3, 3]])
+def test_a_step_without_an_item_is_marked_as_such(items):
+    """What is left out otherwise would move all steps after it, or give one item to several."""
+    party = STREAMS["sketches"](horizon=16).party(1)
+    before = party.to_bytes()
+    with pytest.raises(dc.DataError):
+        party.feed(items)
+    assert party.to_bytes() == before
+    marked = [None if isinstance(item, float) else item for item in items]
+    assert party.feed(marked) is not None
+    assert party.time == len(items)
