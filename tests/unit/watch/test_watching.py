@@ -139,6 +139,46 @@ def test_the_state_of_something_else_is_named(file: Path, tmp_path: Path) -> Non
         watched(file, tmp_path / "state", TOP)
 
 
+LIST = "3554d2b8a1e34099053865de8576d1460b807430ec8c6b85315c9607ba93d308"
+HISTOGRAM = {"class": "Histogram", "horizon": None, "universe": None, "max_items": None}
+SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (
+        {"column": "a"},
+        {"class": "HeavyHitters", "horizon": None, "capacity": 65536, "window": None, "memory": None},
+    ),
+    (
+        {"column": "a", "memory": "1MB"},
+        {"class": "HeavyHitters", "horizon": None, "capacity": None, "window": None, "memory": "1MB"},
+    ),
+    ({"total": True, "increase": 3}, {"class": "Counter", "horizon": None, "increase": 3}),
+    (
+        {"distinct": True, "user": "u"},
+        {"class": "DistinctCount", "horizon": None, "window": None, "max_visits": None},
+    ),
+    ({"column": "a", "user": "u"}, {**HISTOGRAM, "max_items": 10}),
+    (
+        {"column": "a", "user": "u", "window": 3, "max_visits": 2},
+        {**HISTOGRAM, "max_items": 10, "window": 3, "max_visits": 2},
+    ),
+    ({"column": "a", "sets": True}, {**HISTOGRAM, "class": "Histogram of sets", "max_items_per_event": 10}),
+    (
+        {"column": "a", "sets": True, "universe": ("a", "b"), "mechanism": "meta", "k": 7},
+        {**HISTOGRAM, "universe": LIST, "how": "meta", "chosen": 7},
+    ),
+    (
+        {"column": "a", "universe": ("a", "b"), "mechanism": "sparse", "switches": 2, "k": 2, "horizon": 9},
+        {**HISTOGRAM, "horizon": 9, "universe": LIST, "how": "sparse", "chosen": 2, "switches": 2},
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "kept"), SETTINGS)
+def test_a_state_of_an_earlier_version_has_these_settings(words: dict[str, Any], kept: dict[str, Any]) -> None:
+    """With these names: it goes on only where all that it says is so."""
+    live = LiveQuestion(**words, rows=4)
+    assert task_of(live, live.horizon).settings == kept  # type: ignore[arg-type]
+
+
 # ---- what a release says ------------------------------------------------------------------------------------------
 
 
