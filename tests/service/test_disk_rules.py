@@ -224,6 +224,37 @@ def test_a_key_stays_what_it_was_first(store: Store) -> None:
     assert store.key("s", b"k") is store.key("t", b"k") is None
 
 
+def test_a_key_is_remembered_for_its_hours(tmp_path: Path) -> None:
+    """From when its tick was published, also across a restart."""
+    streams = {"visits": {**STREAMS["visits"], "tick": "30m"}}
+    running = Running(tmp_path, streams, limits={"key_hours": 1.0}).start()
+    key = {"Idempotency-Key": "k", **running.token("ingest")}
+    assert running.send("visits", [{}] * 3, **key).json() == {"accepted": 3}
+    running.pass_ticks(1, 1800.0)
+    for _ in range(2):
+        assert running.send("visits", [{}] * 3, **key).json() == {"accepted": 3}
+        assert running.send("visits", [{}] * 4, **key).status_code == 422
+        assert running.service.streams["visits"].spool_events == 0
+        running.again()
+        running.pass_ticks(1, 1800.0)
+    running.pass_ticks(1, 1800.0)
+    assert running.send("visits", [{}] * 4, **key).json() == {"accepted": 4}
+    running.stop()
+
+
+def test_a_service_with_a_pan_stream_counts_no_request(tmp_path: Path) -> None:
+    for streams, counted in ((["visits"], True), (["visits", "hidden-visitors"], False)):
+        running = Running(tmp_path / streams[-1], {name: STREAMS[name] for name in streams}).start()
+        running.send("visits", [{}])
+        status = running.client.get("/v1/admin/status", headers=running.token("admin")).json()
+        assert status["requests"] == (2 if counted else None)
+        assert status["waiting_bytes"] == 0
+        accepted = {stream["name"]: (stream["accepted"], stream["refused"]) for stream in status["streams"]}
+        assert accepted["visits"] == (1, {})
+        assert accepted.get("hidden-visitors", (None, None)) == (None, None)
+        running.stop()
+
+
 @pytest.mark.parametrize(("room", "last"), [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (30, 3), (99, 3)])
 def test_an_answer_has_what_fits_and_one_release_at_least(store: Store, room: int, last: int) -> None:
     for tick in (1, 2, 3):
