@@ -262,18 +262,6 @@ def test_arrays_that_no_state_has_are_refused(what):
         type(made).from_bytes(save_state(made.family, broken))
 
 
-@pytest.mark.parametrize("mechanism", ["meta", "limit"])
-def test_of_equal_counts_the_items_decide_which_are_looked_at(mechanism):
-    """Not the order in which they came: with a limit of 3 of five that occurred equally often the first three."""
-    for order in ("abcde", "edcba", "cadbe"):
-        made = Histogram(
-            4, dc.Budget(900.0, 0.5), max_items_per_event=1, mechanism=mechanism, limit=3, source=seeded_source(1)
-        )
-        release = made.step([item for item in order for _ in range(50)] + ["big"] * 400)
-        assert set(release.items) <= {"big", "a", "b"}
-        assert "big" in release.items
-
-
 @pytest.mark.parametrize("first", [1, 4, 3, 0])
 @pytest.mark.parametrize("mechanism", ["discover", "offset"])
 def test_a_state_is_of_the_epoch_of_its_tick(first, mechanism):
@@ -285,3 +273,33 @@ def test_a_state_is_of_the_epoch_of_its_tick(first, mechanism):
     assert state.header["first"] == 2
     with pytest.raises(dc.CorruptStateError):
         HeavyHitters.from_bytes(save_state(made.family, state._replace(header={**state.header, "first": first})))
+
+
+NODES = {
+    "none": lambda nodes: [],
+    "none of one tick": lambda nodes: [node for node in nodes if node[0] != nodes[0][0]],
+    "the last is missing": lambda nodes: nodes[:-1],
+    "one twice": lambda nodes: [*nodes, nodes[-1]],
+    "one of tomorrow": lambda nodes: [*nodes[:-1], [nodes[-1][0], nodes[-1][1] + 1, *nodes[-1][2:]]],
+    "one that ends before it begins": lambda nodes: [*nodes[:-1], [nodes[-1][1] + 1, *nodes[-1][1:]]],
+    "one that begins later": lambda nodes: [[nodes[0][0] + 1, *nodes[0][1:]], *nodes[1:]],
+    "other names than counts": lambda nodes: [*nodes[:-1], [*nodes[-1][:5], [*nodes[-1][5], 7]]],
+}
+
+
+@pytest.mark.parametrize("what", NODES)
+@pytest.mark.parametrize("window", [None, 3])
+@pytest.mark.parametrize("horizon", [12, None])
+def test_nodes_are_those_of_which_later_ticks_are_made_up(what, window, horizon):
+    """A state without one of them would publish less than there was, and one with another something twice."""
+    made = HeavyHitters(horizon, BUDGET, 8, window, mechanism="offset", base=2)
+    for _ in range(5):
+        made.step(ROWS)
+    state = load_state(made.to_bytes(), made.family)
+    nodes = state.header["nodes"]
+    assert len(nodes) > 1
+    if what == "one twice" and window is not None:
+        return  # of those that begin at one tick the longest counts
+    broken = state._replace(header={**state.header, "nodes": NODES[what](nodes)})
+    with pytest.raises(dc.CorruptStateError):
+        HeavyHitters.from_bytes(save_state(made.family, broken))
