@@ -150,3 +150,18 @@ def test_steps_of_values_leave_out_the_rows_of_those_that_are_none():
     (rows,) = numbered(iter(columns), Numbers("people"), Numbers("items"), ValueRange(0.0, 4.0))
     assert len(rows) == len(rows.users) == len(rows.items) == len(rows.values) == 2
     assert rows.values.tolist() == ValueRange(0.0, 4.0).steps(np.array([1.0, 3.0])).tolist()
+
+
+def test_hashes_are_under_keys_of_their_own():
+    """Nobody can choose values that are in one place of every table."""
+    found = set()
+    for _ in range(3):
+        for column in (pa.array(["a", "b"]), pa.array([1, 2])):
+            numbers = Numbers("items")
+            numbers.numbers(column)
+            found.add(tuple(numbers.hashes().tolist()))
+    assert len(found) == 6
+    one, other = Numbers("items", seed=5), Numbers("items", seed=5)
+    for numbers in (one, other):
+        numbers.numbers(pa.array(["a"]))
+    assert one.hashes().tolist() == other.hashes().tolist()

@@ -23,6 +23,7 @@ from tests.rows import open_stream
 import discreet as dc
 from discreet.events.files import Files
 from discreet.events.items import item_of_bytes
+from discreet.events.tables import events_of
 from discreet.events.text import NOT_TEXT, Cutter, Lines
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
@@ -585,3 +586,25 @@ def test_a_name_that_tells_no_format_hides_none(tmp_path):
     assert told[0][0] == ["x", 7, 2**64 - 1, "7"]
     assert told[0][4] == ["item", "user"]
     assert len({*told[0][2]}) == len({*told[0][3]}) == 4
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow"])
+def test_whoever_watches_is_told_of_all_rows_and_bytes(tmp_path, suffix):
+    """For progress: of several files together, and of tables as of files."""
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("one", "two")]
+    writers = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet, "arrow": write_arrow_file}
+    for path in paths:
+        writers[suffix](path)
+    rows = Files([str(path) for path in paths]).rows("query")
+    told = []
+    rows.watch = told.append
+    assert rows.bytes_total == sum(path.stat().st_size for path in paths)
+    assert rows.bytes_read == 0
+    total = sum(batch.num_rows for batch in rows)
+    assert sum(told) == total
+    assert rows.bytes_read == rows.bytes_total
+    of_table = events_of(table()).rows("query", user="user")
+    of_table.watch = told.append
+    told.clear()
+    list(of_table)
+    assert sum(told) == len(ITEMS)

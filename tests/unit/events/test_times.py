@@ -11,7 +11,17 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.events.times import Every, seconds_of, seconds_of_column, times_of_objects, whole_seconds
+from discreet.errors import DataError
+from discreet.events.times import (
+    Every,
+    Pairing,
+    pair_keys,
+    seconds_of,
+    seconds_of_column,
+    times_of_objects,
+    whole_seconds,
+)
+from discreet.privacy.spans import Calendar, Period
 
 LAST = [datetime.datetime(year, 12, 31, 23, 59, 59, 999999) for year in (1, 1969, 2024, 2255, 2500, 8000, 9998, 9999)]
 ODD = {"a form that only Python reads": "2024-W01-1", "a number": "12", "no time": "odd", "nothing": ""}
@@ -145,3 +155,38 @@ def test_hours_begin_by_the_clock_of_the_zone_and_one_that_comes_twice_is_two(zo
         twice = [moment for moment in {*expected} if moment.month == 10 and moment.day == 25]
         assert len(twice) == len({*twice}) == 24
         assert len({moment.astimezone(clock).hour for moment in twice if moment.hour < 2}) == 1  # 02:00, and again
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("s"), pa.timestamp("s", "Europe/Berlin")], ids=str)
+def test_pairs_of_other_spans_or_people_have_other_keys(kind):
+    """Also of spans that are 2^32 seconds apart, and of people whose names go on as others begin."""
+    width = pa.int32() if pa.types.is_date(kind) else pa.int64()
+    numbers = [0, 1, -1, 2**31 - 1] + ([] if pa.types.is_date(kind) else [2**31, 2**32, 2**32 + 1, -(2**32)])
+    people = ["", "a", "aa", "\x00"]
+    both = [(number, person) for number in numbers for person in people]
+    spans = pa.array([number for number, _ in both], width).cast(kind)
+    keys = pair_keys(spans, pa.array([person for _, person in both])).to_pylist()
+    assert len({*keys}) == len(both)
+    again = pair_keys(spans, pa.array([person for _, person in both]).dictionary_encode()).to_pylist()
+    assert again == keys
+    assert pair_keys(spans[:1], pa.array([None], pa.string())).to_pylist() == [None]
+
+
+def test_people_of_different_kinds_are_different_people_in_a_span():
+    day = pa.array([0], pa.int32()).cast(pa.date32())
+    people = [pa.array(["1"]), pa.array([b"1"]), pa.array([1])]
+    assert len({pair_keys(day, each)[0].as_py() for each in people}) == 3
+    assert pair_keys(day, pa.array([1], pa.int8())) == pair_keys(day, pa.array([1], pa.uint64()))
+    for floats in (pa.array([1.0]), pa.array([1.0], pa.float32())):
+        with pytest.raises(DataError, match="user holds floats; convert it to whole numbers or text"):
+            pair_keys(day, floats)
+
+
+def test_a_period_ends_before_the_span_that_begins_at_its_end():
+    days = pa.array([datetime.date(2026, 11, day) for day in (14, 15, 16, 17)])
+    inside = Pairing("at", Calendar("1d"), Period("2026-11-15", "2026-11-17")).inside(days)
+    assert inside.tolist() == [False, True, True, False]
+    hours = pa.array([datetime.datetime(2026, 11, 15, hour) for hour in (0, 6, 12)]).cast(pa.timestamp("s"))
+    period = Period("2026-11-15T06:00:00Z", "2026-11-15T12:00:00Z")
+    assert Pairing("at", Calendar("6h"), period).inside(hours).tolist() == [False, True, False]
+    assert Pairing("at", Calendar("1d")).inside(days).tolist() == [True] * 4
