@@ -177,6 +177,25 @@ def test_a_new_ledger_is_its_owners_also_where_no_file_is_made_by_mknod(tmp_path
     assert dc.Ledger(tmp_path / "new").verify() == 1
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DROP TRIGGER no_delete", "CREATE TRIGGER no_delete BEFORE DELETE ON events BEGIN SELECT 1; END"],
+        ["DROP INDEX turns", "CREATE INDEX turns ON events (account)"],
+        ["CREATE TABLE more (x)"],
+        ["CREATE TRIGGER more AFTER INSERT ON events BEGIN SELECT 1; END"],
+        ["ALTER TABLE events ADD COLUMN more"],
+    ],
+)
+def test_tables_that_are_others_are_noticed_also_where_they_have_the_names(account, path, statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    for operation in (lambda: dc.Ledger(path), account.spent, lambda: account.charge(dc.Budget(1.0))):
+        with pytest.raises(dc.LedgerError, match="its tables or triggers were altered"):
+            operation()
+
+
 def test_a_newer_ledger_is_refused(account, path):
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA user_version = 3")
