@@ -507,3 +507,72 @@ def test_the_promise_says_how_many_intrusions_it_covers(make, planned):
         assert f"at most {covered} announced intrusions" in told
         assert told == " ".join(type(estimator).from_bytes(estimator.to_bytes()).guarantee.assumptions)
         estimator.announce_intrusion()
+
+
+SIZED = {
+    "density": (PAN.Density, {"universe": 10**6}),
+    "cropped": (PAN.CroppedMean, {"universe": 10**6, "t": 4}),
+    "heavy": (PAN.HeavyFraction, {"universe": 10**6, "k": 4}),
+    "heavy, two tables": (PAN.HeavyFraction, {"universe": 10**6, "k": 1}),
+    "incidence": (PAN.Incidence, {"universe": 10**6, "t": 2}),
+    "modular": (PAN.ModularIncidence, {"universe": 10**6, "k": 3}),
+    "distinct": (PAN.DistinctCount, {"levels": 8}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {"releases": 3}) for name in SIZED),
+        *((name, {"announced_intrusions": 1}) for name in ("density", "cropped", "heavy, two tables")),
+    ],
+)
+def test_an_accuracy_takes_as_few_entries_as_reach_it(name, options):
+    """For what the budget covers: more releases and looks take more entries."""
+    kind, words = SIZED[name]
+    alpha, beta, epsilon = 0.2, 0.1, 4.0
+    made = kind.for_accuracy(alpha, beta, epsilon, **words, **options)
+    settings = made.settings
+    assert settings.confidence == 1 - beta
+    assert (made.guarantee.epsilon, settings.releases) == (epsilon, options.get("releases", 1))
+
+    def width(size):
+        """Of the same with another size, and the split that is best for it."""
+        setattr(made, f"_{kind.sized}", size)
+        split = settings.narrowest(made._width)
+        return made._width(split, float(split.epsilon_state), float(split.epsilon_output))
+
+    size = made.parameters[kind.sized]
+    assert width(size) <= alpha
+    if size > 16:
+        assert width(size - max(1, size // 50)) > alpha
+    assert size > kind.for_accuracy(alpha, beta, epsilon, **words).parameters[kind.sized]
+
+
+@pytest.mark.parametrize("universe", ["strings", "integers", "bytes"])
+@pytest.mark.parametrize("kind", [
+    lambda u: PAN.Density(u, budget=BUDGET), lambda u: PAN.CroppedMean(u, 3, budget=BUDGET),
+    lambda u: PAN.Incidence(u, 1, budget=BUDGET), lambda u: PAN.ModularIncidence(u, 3, budget=BUDGET),
+    lambda u: PAN.HeavyFraction(u, 3, budget=BUDGET), lambda u: PAN.Density.for_accuracy(0.1, 0.1, 1.0, universe=u),
+])  # fmt: skip
+def test_a_sample_is_of_a_universe_that_has_an_end(kind, universe):
+    with pytest.raises(dc.ParameterError, match="must be bounded: a size, a range or a list"):
+        kind(universe)
+
+
+@pytest.mark.parametrize("change", [
+    lambda last: last["unbiased"].pop(), lambda last: last["covariance"].pop(),
+    lambda last: last["unbiased"].__setitem__(0, float("inf")),
+    lambda last: last["covariance"][0].__setitem__(0, float("nan")),
+    *(lambda last, told=told: last.update(reach=None, limits=told) for told in ([5, 1, None], [-1, 0, 0], [0, 5, 1])),
+    lambda last: last.update(reach="wide"),
+])  # fmt: skip
+def test_a_release_of_occurrences_that_cannot_be_is_refused(change):
+    made = PAN.Occurrences(3, budget=BUDGET, buckets=192, levels=8, source=seeded_source(1))
+    made.update(np.arange(100))
+    made.release()
+    header, table = parts_of_state(made)
+    assert read_again(made, header, table).last.values == made.last.values
+    change(header["last"])
+    with pytest.raises(dc.CorruptStateError):
+        read_again(made, header, table)
