@@ -229,3 +229,84 @@ def test_a_shorter_file_of_the_same_inode_is_not_the_one_that_was_read(path):
     assert source.read(1 << 20) == b"head\n" * 1000
     assert len(remarks) == 1
     source.close()
+
+
+def test_a_file_that_rotates_for_months_keeps_one_file_open(path):
+    append(path, b"0\n")
+    reader = Reader(path)
+    reader.look()
+    held = len(os.listdir("/proc/self/fd"))
+    for number in range(1, 20):
+        os.rename(path, path.with_name(f"rows.log.{number}"))
+        append(path, b"%d\n" % number)
+        reader.look()
+        if number % 5 == 0:
+            os.truncate(path, 0)
+            append(path, b"emptied\n")
+            reader.look()
+    assert len(os.listdir("/proc/self/fd")) == held
+    reader.source.close()
+    assert len(os.listdir("/proc/self/fd")) == held - 1
+    reader.source.close()
+
+
+# ---- pipes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_is_read_as_it_comes_and_ends_with_its_writer(path):
+    """Nothing waits for it: a tick may end meanwhile."""
+    os.mkfifo(path)
+    opening = os.open(path, os.O_RDWR)  # so that neither end waits for the other
+    source = follow(str(path), pytest.fail)
+    source.open(7, None)
+    try:
+        assert source.look() is None
+        assert source.read(100) == b""
+        os.write(opening, b"one\ntwo\n")
+        assert source.read(100) == b"one\ntwo\n"
+        assert (source.before(), source.beginning(9), source.saved(3), source.more()) == (b"", b"", None, False)
+        assert not source.ended
+        os.write(opening, b"x" * 10)
+        source.wait(60)  # no longer than until something is there
+        assert source.read(4) == b"xxxx"
+        os.close(opening)
+        opening = -1
+        assert source.read(100) == b"xxxxxx"
+        assert source.read(100) == b""
+        assert source.ended
+    finally:
+        if opening >= 0:
+            os.close(opening)
+        source.close()
+
+
+def test_what_is_not_there_cannot_be_followed(path):
+    with pytest.raises(dc.ParameterError, match=r"rows\.log' cannot be opened: No such file or directory"):
+        follow(str(path), pytest.fail)
+
+
+def test_a_file_that_was_read_before_a_restart_and_is_gone_since(path):
+    """Of several files that a state knows, the rest of what is gone is said to be, and the others are read."""
+    append(path, b"one\n" * 2000)
+    reader = Reader(path)
+    reader.look()
+    for number in (1, 2):
+        os.rename(path, path.with_name(f"rows.log.{number}"))
+        append(path, b"%d\n" % number * 3000)
+        reader.look()
+    whole, position = reader.text, 4
+    saved = reader.source.saved(position)
+    assert len(saved) == 3
+    reader.source.close()
+    path.with_name("rows.log.2").unlink()  # the second of the three
+    remarks = []
+    again = follow(str(path), remarks.append)
+    again.open(position, saved)
+    found = b""
+    for _ in range(9):
+        again.look()
+        while piece := again.read(1 << 16):
+            found += piece
+    again.close()
+    assert found == whole[4:8000] + b"2\n" * 3000
+    assert len(remarks) == 1
