@@ -121,6 +121,18 @@ def test_a_check_and_a_charge_look_at_every_day(account, fullest):
         account.check(dc.Budget(0.25), **month)
 
 
+@pytest.mark.parametrize("order", [(10, 12, 14), (14, 10, 12), (12, 10, 14)])
+def test_days_between_days_that_were_charged_the_same_are_free(account, ledger, order):
+    for day in order:
+        account.charge(NIGHT, unit=DAY, period=f"2026-11-{day}")
+    spent = {day: account.statement(f"2026-11-{day:02}").spent.epsilon for day in range(9, 16)}
+    assert spent == {9: 0.0, 10: 1.0, 11: 0.0, 12: 1.0, 13: 0.0, 14: 1.0, 15: 0.0}
+    account.charge(NIGHT, unit=DAY, period=("2026-11-11", "2026-11-13"))
+    assert [account.statement(f"2026-11-{day}").spent.epsilon for day in range(10, 16)] == [1, 1, 2, 1, 1, 0]
+    account.charge(dc.Budget(4.0, 1e-8), unit=DAY, period="2026-11-15")
+    ledger.verify()
+
+
 @pytest.mark.parametrize("accounting", ["tight", "basic", "zcdp"])
 def test_every_accounting_is_done_day_by_day(path, accounting):
     ledger = dc.Ledger(path)
