@@ -3,6 +3,7 @@ steps after the end. What an aggregator says it heard, it says after a restart, 
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -14,7 +15,8 @@ from discreet import _native
 from discreet.multiparty import GridHierarchy, HadamardResponse, Hierarchy, IndependentSketches, Separation, Stream
 from discreet.multiparty.packets import Packet, closed_blocks, write_packet
 from discreet.multiparty.round_plan import plan
-from discreet.multiparty.wire import Message, pack_parts, read_entries, varint, write_entries
+from discreet.multiparty.stream_party import PARTY_STATE
+from discreet.multiparty.wire import Message, pack_parts, read_entries, unpack_parts, varint, write_entries
 from discreet.noise import seeded_source
 from discreet.published import MergedMisraGries, MergedMisraGriesStream, MergedSketch
 from discreet.storage import open_state, seal_state
@@ -300,3 +302,54 @@ def test_a_step_without_an_item_is_marked_as_such(items):
     marked = [None if isinstance(item, float) else item for item in items]
     assert party.feed(marked) is not None
     assert party.time == len(items)
+
+
+def parts_of_party(party):
+    """The header of a party's state, its last message, and its summaries."""
+    _, payload = open_state(party.to_bytes(), PARTY_STATE, 1)
+    head, message, *summaries = unpack_parts(payload, len(payload))
+    return json.loads(head), message, [bytes(each) for each in summaries]
+
+
+def party_again(stream, header, message, summaries):
+    head = json.dumps(header, sort_keys=True).encode()
+    return stream.restore_party(seal_state(PARTY_STATE, 1, pack_parts([head, message, *summaries])))
+
+
+PARTS = {
+    "summaries of other blocks": lambda h, m, s: (h, m, s[::-1]),
+    "one less": lambda h, m, s: (h, m, s[:-1]),
+    "one twice": lambda h, m, s: (h, m, [*s, s[0]]),
+    "another party's": lambda h, m, s: ({**h, "number": 9}, m, s),
+    "a number below 0": lambda h, m, s: ({**h, "number": -1}, m, s),
+    "a time before it joined": lambda h, m, s: ({**h, "time": h["joined"] - 1}, m, s),
+    "more told than there was": lambda h, m, s: ({**h, "told": h["time"] + 1}, m, s),
+    "told before it joined": lambda h, m, s: ({**h, "told": h["joined"] - 1}, m, s),
+    "no time": lambda h, m, s: ({name: each for name, each in h.items() if name != "time"}, m, s),
+    "a text for a number": lambda h, m, s: ({**h, "time": "3"}, m, s),
+    "no summary": lambda h, m, s: (h, m, [b"", *s[1:]]),
+    "steps of nothing": lambda h, m, s: ({**h, "steps": {}}, m, s),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("what", PARTS)
+def test_the_state_of_a_party_is_of_its_own_blocks(name, what):
+    """In its envelope all is in order; what would make another party, or other noise, is refused."""
+    stream = STREAMS[name](horizon=16)
+    party = stream.party(2, start=1)
+    party.feed([1, 2, 3])
+    parts = parts_of_party(party)
+    assert len(parts[2]) > 1
+    assert party_again(stream, *parts).to_bytes() == party.to_bytes()
+    with pytest.raises(dc.CorruptStateError):
+        party_again(stream, *PARTS[what](*parts))
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_state_of_another_stream_is_named_as_such(name):
+    stream, other = STREAMS[name](horizon=16), STREAMS[name](horizon=17)
+    with pytest.raises(dc.IncompatibleSummaryError, match="another stream"):
+        other.restore_party(stream.party(1).to_bytes())
+    with pytest.raises(dc.IncompatibleSummaryError, match="another stream"):
+        other.restore(stream.aggregator().to_bytes())
