@@ -1,6 +1,7 @@
 """What a command refuses before it reads or spends anything: exit code 2, and words that say what to do."""
 
 import json
+import re
 
 import pytest
 
@@ -163,3 +164,94 @@ def test_what_is_no_release_is_not_explained(discreet, place):
         assert done.returncode in (2, 4), (name, done)
         assert "is not a release" in done.stderr
     assert json.loads((place / "a.json").read_text()) == []
+
+
+# ---- options that say something, and are heard
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("log.txt", "\xe9t\xe9\n" * 30), ("log.csv", "name\n" + "\xe9t\xe9\n" * 30)]
+)
+def test_an_encoding_is_that_of_every_command_that_reads(discreet, tmp_path, name, head):
+    (tmp_path / name).write_bytes(f"{head}{chr(0xE9)}t{chr(0xE9)}\n".encode("latin-1") + b"\xe9t\xe9\n" * 29)
+    (tmp_path / "u.txt").write_text("\xe9t\xe9\n", encoding="utf-8")
+    asked = {
+        "pan": ["pan", "density", name, "--universe", "u.txt", "--epsilon", 50, "--format", "json"],
+        "plan": ["plan", name, *PRIVACY, "--format", "json"],
+    }
+    for command, words in asked.items():
+        done = discreet(*words, "--encoding", "latin-1", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "could not be read" not in done.stderr
+        if command == "plan":
+            assert json.loads(done.stdout)["length"] == 30
+        plain = discreet(*words, cwd=tmp_path)
+        assert "30 rows that could not be read" in plain.stderr or plain.returncode == 4
+
+
+def test_a_command_of_one_column_takes_no_second_one(discreet, place):
+    done = discreet("pan", "distinct", place / "rows.csv", "--column", "item", "--column", "who", "--epsilon", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--column was given more than once; this command takes one" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["out.json", "OUT.JSON", "out.Csv", "out.txt", "out"])
+def test_the_ending_of_an_output_says_how_it_is_written(discreet, place, name):
+    done = discreet("count", place / "rows.csv", "--epsilon", 1, "-o", place / name, "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = (place / name).read_text()
+    kind = name.lower().rpartition(".")[2]
+    assert (kind == "json") == text.startswith("{")
+    assert (kind == "csv") == text.startswith("count,lower,upper\n")
+
+
+def test_notes_are_told_wherever_the_answer_goes(discreet, place):
+    """Below a table; to the operator, where a file or JSON has the answer; never in quiet."""
+    rows = "".join(f"a,w{n}\n" for n in range(900))
+    (place / "people.csv").write_text("item,who\n" + rows)
+    asked = ["top", place / "people.csv", "--column", "item", "--user", "who", "--epsilon", 5, "--delta", 1e-6]
+    note = "Counts are of people who have the item."
+    for more, place_of in ((["--format", "json"], "stderr"), (["-o", place / "o.txt"], "stderr"), ([], "stdout")):
+        done = discreet(*asked, *more)
+        told = {"stdout": done.stdout, "stderr": done.stderr}
+        assert note in " ".join(told.pop(place_of).split())
+        assert note not in " ".join("".join(told.values()).split())
+    assert discreet(*asked, "--format", "json", "-q").stderr == ""
+    whole = ["--sql", f"select item from '{place / 'people.csv'}'", "--rows-of-the-result-are-the-events"]
+    done = discreet("count", *whole, "--epsilon", 1, "--format", "json")
+    assert "what one row of its input changes in them is not bounded" in done.stderr
+
+
+def test_a_warning_comes_with_a_budget_that_promises_next_to_nothing(discreet, place):
+    for epsilon, warned in ((1, False), (60, True)):
+        done = discreet("count", place / "rows.csv", "--epsilon", epsilon, "-q")
+        assert done.returncode == 0
+        assert ("warning:" in done.stderr) == warned
+
+
+@pytest.mark.parametrize("given", [["--user", "who", "--user-column", "who"], ["--user-column=who", "--user=who"]])
+def test_an_old_spelling_beside_the_new_one_is_refused(discreet, place, given):
+    done = discreet("count", place / "rows.csv", "--epsilon", 1, *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--user-column is now called --user: give --user alone" in done.stderr
+
+
+def test_the_balance_of_an_account_is_for_a_sheet(discreet, place):
+    released = discreet("count", place / "rows.csv", "--epsilon", 1, "--format", "json").stdout
+    paying = ["--ledger", place / "l.sqlite", "--account", "a"]
+    done = discreet("explain", "-", *paying, input=released)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--ledger and --account need --sheet" in done.stderr
+    assert discreet("explain", "-", "--sheet", *paying, input=released).returncode == 0
+
+
+def test_a_sheet_names_a_charge_only_where_it_is_the_only_one(discreet, place):
+    """Two charges of the same answer: nobody can tell which of them this is."""
+    account = dc.Ledger(place / "l.sqlite").account("a")
+    made = dc.histogram({"x": ["i"] * 9}, dc.Budget(1.0), column="x", universe=["i"], ledger=account, charge_id="one")
+    (place / "o.json").write_text(made.to_json())
+    ask = ["explain", place / "o.json", "--sheet", "--ledger", place / "l.sqlite", "--account", "a"]
+    assert re.search(r"^Charge id: +one$", discreet(*ask).stdout, re.MULTILINE)
+    account.begin("two", dc.Budget(0.5))
+    account.store("two", made.to_payload())
+    assert re.search(r"^Charge id: +_+$", discreet(*ask).stdout, re.MULTILINE)

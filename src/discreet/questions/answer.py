@@ -58,8 +58,11 @@ def answer(question: Question | Report, data: Any, budget: Budget, payer: Payer 
     data.read_rows.clear()
     way, cost = way_to(question, data, rest), None
     if payer.account is not None:  # before reading, which may take long
-        cost = way.costs()
-        payer.check(budget, cost if test is None else None, way.hides or way.unit, question.period)
+        cost, whose = way.costs(), way.hides or way.unit
+        if test is None or test.was_charged(payer):
+            payer.check(rest, cost, whose, question.period)
+        else:
+            payer.check(budget, None, whose, question.period)
     found = way.count()
     try:
         while data.when_read:

@@ -82,6 +82,10 @@ class BadRows:
         if payload is not None and json.loads(payload)["refused"]:
             raise self.error
 
+    def was_charged(self, payer: Payer) -> bool:
+        """Whether it was paid for under this charge id before, so that the rest is all that is due."""
+        return payer.account is not None and payer.charge_id is not None and payer.account.is_begun(str(_named(payer)))
+
     @property
     def error(self) -> TooManyBadRowsError:
         """Says what is public: the test's outcome and its parameters."""
