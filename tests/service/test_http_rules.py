@@ -32,6 +32,8 @@ from discreet.service.runtime import Lane
 from discreet.service.store import Store
 from discreet.service.streams import Arrival
 
+VISITS: dict[str, Any] = STREAMS["visits"]
+
 
 def ask(running: Running, path: str, **headers: str) -> Any:
     return running.client.get(path, headers=headers)
@@ -658,4 +660,69 @@ def test_who_asked_is_forgotten_also_when_nobody_asks_again(tmp_path: Path, monk
     running = Running(tmp_path, {"visits": STREAMS["visits"]}).start()
     assert forgotten.wait(120)
     assert looked.wait(120)
+    running.stop()
+
+
+def test_refusals_are_counted_by_their_reason_and_their_stream(tmp_path: Path) -> None:
+    """Of what was to be taken: who reads is not counted, and a name that does not exist is nowhere."""
+    streams = {"visits": VISITS, "other": VISITS, "lunch": STREAMS["lunch"], "short": {**VISITS, "horizon": "1m"}}
+    running = Running(tmp_path, streams, limits={"body_bytes": 2000, "body_rows": 2}).start()
+    token = running.token("ingest")
+    running.pass_ticks(1)
+    text, nd = "text/csv", "application/x-ndjson"
+    for name, way, kind, body, headers in (
+        ("visits", "events", nd, b"[", token), ("visits", "events", nd, b"[1]", token),
+        ("visits", "events", "application/json", b"{", token), ("visits", "events", "image/png", b"", token),
+        ("visits", "events", text, b"a\n" * 9, token), ("visits", "events", text, b"a" * 3000, token),
+        ("visits", "events", nd, b"{}", {}), ("visits", "events", nd, b"{}", running.token("read")),
+        ("visits", "messages", nd, b"{}", token), ("lunch", "events", nd, b"{}", token),
+        ("lunch", "messages", nd, b"{}", token), ("short", "events", nd, b"{}", token),
+        ("none", "events", nd, b"{}", token), ("other", "events", nd, b"{}", token),
+    ):  # fmt: skip
+        running.client.post(f"/v1/streams/{name}/{way}", content=body, headers={**headers, "Content-Type": kind})
+    assert ask(running, "/v1/streams/visits/releases?from=x").status_code == 422
+    status = ask(running, "/v1/admin/status", **running.token("admin")).json()
+    assert {stream["name"]: stream["refused"] for stream in status["streams"]} == {
+        "visits": {
+            "bad rows": 2, "conflict": 1, "format": 1, "malformed": 1, "no token": 1, "not allowed": 1, "too large": 2,
+        },
+        "other": {}, "lunch": {"bad rows": 1, "conflict": 1}, "short": {"ended": 1},
+    }  # fmt: skip
+    said = ask(running, "/metrics", **running.token("admin")).text
+    assert 'discreet_refused_total{stream="visits",reason="too large"} 2' in said
+    assert 'discreet_accepted_total{stream="other"} 1' in said
+    running.stop()
+
+
+def test_an_answer_with_nothing_is_one_in_every_format(tmp_path: Path) -> None:
+    days = {**{key: VISITS[key] for key in VISITS if key != "horizon"}, "per": "1d", "tick": "12h"}
+    streams = {"visits": VISITS, "searches": STREAMS["searches"], "days": days}
+    running = Running(tmp_path, streams).start()
+    head = ["stream", "tick", "begins", "ends", "missed"]
+    for name, more in (
+        ("visits", ["value", "lower", "upper"]),
+        ("searches", ["item", "count", "lower", "upper"]),
+        ("days", ["period", "final", "value", "lower", "upper"]),
+    ):
+        address = f"/v1/streams/{name}/releases?from=9&to=8"
+        assert ask(running, address).json() == {"stream": name, "releases": []}
+        text = ask(running, f"{address}&format=csv")
+        assert text.text.splitlines() == [",".join([*head, *more])]
+        assert text.headers["content-disposition"] == f'attachment; filename="{name}.csv"'
+        table = pa.ipc.open_stream(ask(running, f"{address}&format=arrow").content).read_all()
+        assert (table.num_rows, table.schema.names) == (0, [*head, *more])
+    running.stop()
+    running = Running(tmp_path / "days", {"days": days}).start()
+    for _ in range(3):
+        running.pass_ticks(1, 43_200.0)
+    both = [ask(running, f"/v1/streams/days/releases?from=1&format={kind}") for kind in ("csv", "arrow")]
+    cells = [row.split(",")[1:2] + row.split(",")[4:7] for row in both[0].text.splitlines()[1:]]
+    days_of = [("2027-01-15", False), ("2027-01-15", True), ("2027-01-16", False)]
+    assert cells == [[str(tick), "false", day, str(last).lower()] for tick, (day, last) in enumerate(days_of, 1)]
+    rows = pa.ipc.open_stream(both[1].content).read_all().to_pylist()
+    assert [(row["tick"], row["missed"], row["period"], row["final"]) for row in rows] == [
+        (tick, False, *each) for tick, each in enumerate(days_of, 1)
+    ]
+    final = ask(running, "/v1/streams/days/releases?from=1&final=true").json()["releases"]
+    assert [release["tick"] for release in final] == [2]
     running.stop()
