@@ -169,11 +169,9 @@ def test_what_is_no_release_is_not_explained(discreet, place):
 # ---- options that say something, and are heard
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("log.txt", "\xe9t\xe9\n" * 30), ("log.csv", "name\n" + "\xe9t\xe9\n" * 30)]
-)
+@pytest.mark.parametrize(("name", "head"), [("log.txt", ""), ("log.csv", "name\n")])
 def test_an_encoding_is_that_of_every_command_that_reads(discreet, tmp_path, name, head):
-    (tmp_path / name).write_bytes(f"{head}{chr(0xE9)}t{chr(0xE9)}\n".encode("latin-1") + b"\xe9t\xe9\n" * 29)
+    (tmp_path / name).write_bytes((head + "\xe9t\xe9\n" * 30).encode("latin-1"))
     (tmp_path / "u.txt").write_text("\xe9t\xe9\n", encoding="utf-8")
     asked = {
         "pan": ["pan", "density", name, "--universe", "u.txt", "--epsilon", 50, "--format", "json"],
