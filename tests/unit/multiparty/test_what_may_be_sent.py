@@ -8,6 +8,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -353,3 +355,16 @@ def test_the_state_of_another_stream_is_named_as_such(name):
         other.restore_party(stream.party(1).to_bytes())
     with pytest.raises(dc.IncompatibleSummaryError, match="another stream"):
         other.restore(stream.aggregator().to_bytes())
+
+
+@pytest.mark.parametrize("indices", [[0, 1], [1, 0], [0, 1, 0], [1, 1, 0, 0], [0, None, 1]])
+def test_a_null_of_any_column_is_a_step_without_an_item(indices):
+    """Also one behind a dictionary: the item that is left must not be taken for all steps."""
+    marked = [3 if index == 0 else None for index in indices]
+    behind = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array([3, None]))
+    stream, sent = STREAMS["sketches"](horizon=16), set()
+    for column in (marked, pa.array(marked, pa.int64()), pd.Series(marked, dtype="Int64"), behind):
+        party = stream.party(1, source=seeded_source(1))
+        sent.add(party.feed(column))
+        assert party.time == len(indices)
+    assert len(sent) == 1

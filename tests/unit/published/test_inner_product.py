@@ -145,3 +145,28 @@ def test_raw_vectors_and_votes_are_wiped(monkeypatch):
     assert len(handed) >= 2
     assert not any(np.any(bits) for bits in handed)
     assert given.all()  # the caller's own array stays
+
+
+@pytest.mark.parametrize(
+    "vectors", [np.ones((5, 6), np.int8), np.ones((5, 6), bool), [[1] * 6] * 5, [[1, 2, 1, 1, 1, 1]]]
+)
+def test_the_first_copy_of_vectors_is_wiped_too(monkeypatch, vectors):
+    """Whatever kind of numbers they came as, and whether they are taken or refused."""
+    from discreet.published import inner_product
+
+    read, handed = inner_product.read, []
+
+    def kept(*given):
+        handed.append(read(*given))
+        return handed[-1]
+
+    counter = voted()
+    monkeypatch.setattr(inner_product, "read", kept)
+    if isinstance(vectors, list) and len(vectors) == 1:
+        with pytest.raises(dc.DataError):
+            counter.update(vectors)
+    else:
+        counter.update(vectors)
+    assert len(handed) == 1
+    assert not np.any(handed[0])
+    assert np.all(vectors)  # the caller's own stay
