@@ -250,6 +250,39 @@ def test_the_state_is_on_disk_before_the_charge(file: Path, tmp_path: Path) -> N
     assert [event.kind for event in ledger.account("a").history()].count("charge") == 1
 
 
+def test_a_second_run_is_on_disk_before_it_is_charged(file: Path, tmp_path: Path) -> None:
+    """Of a state from a backup: ticks that were published since are not drawn a second time under the first charge."""
+    ledger, how = dc.Ledger(tmp_path / "ledger.sqlite"), {"budget": dc.Budget(1.0, 1e-6)}
+    ledger.grant("a", dc.Budget(5.0, 1e-5))
+    account = ledger.account("a")
+    file.write_text(rows(8))
+    watched(file, tmp_path / "state", TOTAL, payer=account, **how)
+    backup = (tmp_path / "state").read_bytes()
+    file.write_text(rows(20))
+    seen = watched(file, tmp_path / "state", TOTAL, payer=account, **how)
+    (tmp_path / "state").write_bytes(backup)
+    with pytest.raises(dc.DiscreetError, match="restored"):
+        watched(file, tmp_path / "state", TOTAL, payer=account, **how)
+    with opened(file, tmp_path / "state", TOTAL, payer=account, restored=True, **how):
+        assert (tmp_path / "state").read_bytes() != backup
+    again = watched(file, tmp_path / "state", TOTAL, payer=account, **how)
+    assert again[-1]["tick"] == seen[-1]["tick"] == 5
+    assert [event.kind for event in account.history()].count("charge") == 2
+
+
+def test_a_log_that_was_rotated_meanwhile_goes_on_in_the_next_file(file: Path, tmp_path: Path) -> None:
+    """The state says which file its position is in, and what the columns are."""
+    file.write_text(rows(10))
+    first = watched(file, tmp_path / "state", TOTAL)
+    file.write_text(rows(12))
+    file.rename(tmp_path / "rows.csv.1")
+    file.write_text(rows(9))
+    found = watched(file, tmp_path / "state", TOTAL)
+    assert [release["tick"] for release in first] == [1, 2, 3][: len(first)]
+    assert found[-1]["tick"] == (12 + 9) // 4
+    assert abs(found[-1]["total"] - 20) <= 1
+
+
 def test_two_watches_have_one_state_one_after_the_other(file: Path, tmp_path: Path) -> None:
     refused = pytest.raises(dc.DiscreetError, match="state")
     with opened(file, tmp_path / "state", TOTAL), refused, opened(file, tmp_path / "state", TOTAL):
