@@ -228,6 +228,7 @@ def test_over_tls(file: Path, tmp_path: Path, spawn: Any) -> None:
         with urllib.request.urlopen(address + "healthz", context=trusting, timeout=60) as response:
             assert response.status == 200
             assert "max-age" in response.headers["strict-transport-security"]
+            assert "server" not in response.headers  # nobody needs to know what it is made with
         process.terminate()
         assert process.wait() == 0  # its time is limited
 
