@@ -5,6 +5,7 @@ import math
 import pytest
 
 import discreet as dc
+from discreet.privacy.guarantee import Asked
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "1", None, True])
@@ -57,3 +58,29 @@ def test_a_seeded_guarantee_says_it_is_not_private():
     guarantee = dc.Guarantee(dc.Event(), 1.0, 0.0, "test", seeded=True)
     assert "NOT PRIVATE" in guarantee.sentence()
     assert guarantee.to_dict()["seeded"] is True
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"time": 5},
+        {"time": None},
+        {"version": 2},
+        {"k": True},
+        {"k": 3.0},
+        {"k": "3"},
+        {"columns": ["a"]},
+        {"columns": None},
+        {"parameters": "x"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_question_is_not_read_as_one(wrong):
+    told = Asked.of("2026-11-15T21:00:00Z", k=3, columns={"item": "url", "user": None}, where="x = 1", n=None).to_dict()
+    assert Asked.from_dict(told).to_dict() == told
+    assert (told["columns"], told["parameters"]) == ({"item": "url"}, {"where": "x = 1"})
+    with pytest.raises(ValueError, match="not what was asked for"):
+        Asked.from_dict({**told, **wrong})
+    for name in told:
+        with pytest.raises(KeyError):
+            Asked.from_dict({each: value for each, value in told.items() if each != name})

@@ -322,3 +322,19 @@ def test_a_state_does_not_go_on_from_a_past_that_was_not_published(account):
     forged = Steps("c", 2, uuid.uuid4().hex, uuid.uuid4().hex)
     with pytest.raises(LedgerError, match="it cannot be continued"):
         forged.settle(account)
+
+
+def test_a_step_that_was_not_registered_needs_its_release(account):
+    """A state that is a step ahead of the ledger hands it in; one that has nothing to hand in has an old ledger."""
+    made = counter(ledger=account, charge_id="c")
+    made.step(1)
+    first = account.step("c", 1)
+    ahead = Steps("c", 2, uuid.uuid4().hex, first.token, account.ledger_identity)
+    with pytest.raises(LedgerError, match="the ledger is an old copy; use the newer one"):
+        ahead.look(account, 2, None)
+    assert account.last_step("c") == first
+    ahead.look(account, 2, b"drawn and saved")
+    assert account.last_step("c").payload == b"drawn and saved"
+    far = Steps("c", 4, uuid.uuid4().hex, uuid.uuid4().hex, account.ledger_identity)
+    with pytest.raises(LedgerError, match="after 4 steps of charge 'c' and the ledger knows 2"):
+        far.look(account, 4, b"two more")

@@ -66,8 +66,9 @@ def test_an_epsilon_alone_costs_what_discrete_laplace_noise_costs():
     assert Tally.of([Charge(0.5)] * 30).cost(1e-6) == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=1e-6)
 
 
-def test_gaussian_noise_costs_what_one_gaussian_of_the_same_rho_costs():
-    gaussian = Tally.of([Charge(None, rho=0.01, noise="gaussian")] * 10).cost(1e-6)
+@pytest.mark.parametrize("times", [1, 10])
+def test_gaussian_noise_costs_what_one_gaussian_of_the_same_rho_costs(times):
+    gaussian = Tally.of([Charge(None, rho=0.1 / times, noise="gaussian")] * times).cost(1e-6)
     # Ten Gaussians of rho 0.01 are one of rho 0.1: mu = sqrt(2 rho).
     mu = math.sqrt(0.2)
     delta = stats.norm.cdf(mu / 2 - gaussian / mu) - math.exp(gaussian) * stats.norm.cdf(-mu / 2 - gaussian / mu)
@@ -234,8 +235,11 @@ def test_zcdp_budgets_add_rho():
 
 def test_adaptive_parameters_use_sums_only():
     assert Tally.of([Charge(0.1)] * 100).cost(1e-6, adaptive=True) == pytest.approx(10.0)
-    with pytest.raises(ParameterError, match="zCDP budget"):
-        Tally.of([Charge(None, rho=0.1)]).cost(1e-6, adaptive=True)
+    for noise in ("any", "gaussian"):
+        with pytest.raises(ParameterError, match="zCDP budget"):
+            Tally.of([Charge(0.1), Charge(None, rho=0.1, noise=noise)]).cost(1e-6, adaptive=True)
+        with pytest.raises(ParameterError, match="zCDP budget"):
+            Tally.of([Charge(0.1)]).fits(Budget(1.0, 1e-6), adaptive=True, more=Charge(None, rho=1e-9, noise=noise))
 
 
 @pytest.mark.parametrize(
