@@ -586,9 +586,11 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
     good: npt.NDArray[np.bool_] | None = None
     if check_text and not all_utf8(array):
         good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
-    if longest is not None and (least_and_most(lengths := called("binary_length", array))[1] or 0) > longest:
-        short = np.asarray(filled(lengths, 0)) <= longest
-        good = short if good is None else good & short
+    if longest is not None:
+        lengths = called("binary_length", without_views(array))
+        if (least_and_most(lengths)[1] or 0) > longest:
+            short = np.asarray(filled(lengths, 0)) <= longest
+            good = short if good is None else good & short
     return None if good is None or good.all() else good
 
 
