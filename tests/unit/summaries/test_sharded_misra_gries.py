@@ -252,3 +252,20 @@ def test_a_generator_may_fill_its_array_anew():
     assert dict(zip(np.asarray(raw.items).tolist(), raw.counts.tolist(), strict=True)) == dict.fromkeys(
         range(10), 50_000
     )
+
+
+@pytest.mark.parametrize(
+    "of", [pa.array, lambda array: pa.chunked_array([array]), lambda array: pa.table({"x": array})]
+)
+def test_a_generator_may_fill_the_memory_of_its_arrow_array_anew(of):
+    """An array of Arrow may look into memory of NumPy's, which belongs to whoever made it."""
+
+    def filled(memory, number):
+        memory[:] = number
+        column = pa.Array.from_buffers(pa.int64(), len(memory), [None, pa.py_buffer(memory)])
+        return column if of is pa.array else of(column)
+
+    memory = np.zeros(20_000, np.int64)
+    summary = dc.ShardedMisraGries(8, 2, seed=1)
+    summary.update_batches(filled(memory, number) for number in range(6))
+    assert summary.not_private_counts().to_dict() == dict.fromkeys(range(6), 20_000)
