@@ -159,7 +159,7 @@ def test_a_request_that_came_too_late_may_be_sent_again(running: Running, monkey
         for _ in range(2):
             answer = running.send("visits", [{}], **key)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    assert running.service.streams["visits"].pending == {}
+            assert running.service.streams["visits"].pending == {}
     assert running.send("visits", [{}], **key).json() == {"accepted": 1}
     assert running.service.streams["visits"].pending == {}
 
