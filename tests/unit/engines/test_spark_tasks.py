@@ -197,7 +197,10 @@ def test_a_summary_that_was_made_again_otherwise_is_noticed():
     same = held("a", "a", "b")
     assert same.column("digest")[0].as_py() == digest
     others = [held("a", "a", "c"), held("a", "b"), held("a", "a", "a", "b")]
-    for other in others:
+    pairs = [(row, digest, other) for other in others]
+    alone = held("a", "a")
+    pairs.append((alone, alone.column("digest")[0].as_py(), held("b", "b")))  # as many of another item
+    for _, digest, other in pairs:
         for positions in (np.array([0]), np.zeros(0, np.int64)):
             ((said,),) = found(other, {0: (digest, positions)})
             assert (said["problem"], said["item"]) == ("changed", None)
@@ -226,6 +229,34 @@ def test_people_count_each_of_their_first_items_once():
                 told.setdefault(size, {}).setdefault(row["item"], 0)
                 told[size][row["item"]] += row["n"]
     assert told == {size: {"a": 2, "b": 1, "d": 1} for size in (1, 2, 6)}
+
+
+CROWDS = [[1, 1, 2], [2, 2, 2], [2, 3, 3], [3], [4, 4, 5], [5, 6], [7, 7, 7]]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 100])
+@pytest.mark.parametrize("taken", ["all", "some", "none"])
+def test_nobody_is_in_two_crowds(monkeypatch, rows, taken):
+    """However small crowds are, and whoever goes on before all of one was taken."""
+    monkeypatch.setattr(tasks.Crowds, "ROWS", rows)
+    given = iter([pa.record_batch([pa.array(batch, pa.int64())], names=["h"]) for batch in CROWDS])
+    seen, crowds = [], 0
+    for crowd in tasks.Crowds(given):
+        crowds += 1
+        here = []
+        if taken != "none":
+            for batch in crowd:
+                here += batch.column(0).to_pylist()
+                if taken == "some":
+                    break
+        seen.append(here)
+    if taken == "all":
+        assert [h for here in seen for h in here] == [h for batch in CROWDS for h in batch]
+        assert crowds == (1 if rows == 100 else len(seen))
+        assert (len(seen) > 2) == (rows < 7)
+    people = [{*here} for here in seen]
+    for place, one in enumerate(people):
+        assert all(one.isdisjoint(other) for other in people[place + 1 :])
 
 
 # ---- people ----------------------------------------------------------------------------------------------------------
