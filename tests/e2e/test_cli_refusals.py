@@ -102,6 +102,10 @@ REFUSED = {
         [*OF_DAYS, "--period", "2026-11-15", "--from", "2026-11-15", "--until", "2026-11-15"],
         "give --period, or both --from and --until",
     ),
+    "a token of no scope": (["service", "token", "--data", "d"], "give one of --scope, --list and --remove"),
+    "a token that is made and removed": (
+        ["service", "token", "--data", "d", "--scope", "read", "--remove", "1"], "give one of --scope, --list",
+    ),
     "half of a certificate": ([*TLS], "together"),
     "no such certificate": (
         [*TLS, "--tls-key", "k.pem"], "there is no file",
@@ -253,3 +257,19 @@ def test_a_sheet_names_a_charge_only_where_it_is_the_only_one(discreet, place):
     account.begin("two", dc.Budget(0.5))
     account.store("two", made.to_payload())
     assert re.search(r"^Charge id: +_+$", discreet(*ask).stdout, re.MULTILINE)
+
+
+def test_a_watch_shows_k_items_in_each_of_its_lists(discreet, tmp_path):
+    """Also of those that rose, and of those that came: at most k lines, whatever the state remembers."""
+    rows = [["a"] * 900, ["b"] * 300 + ["c"] * 300 + ["a"] * 300, ["b"] * 300 + ["c"] * 300 + ["a"] * 300]
+    (tmp_path / "log.txt").write_text("".join(f"{item}\n" for tick in rows for item in tick))
+    asked = ["watch", "log.txt", "--rows", 900, "--horizon", 8, "--once", "--epsilon", 500, "--delta", 1e-6]
+    for k, longest in ((1, [1, 1, 1]), (3, [3, 3, 2])):
+        done = discreet(*asked, "--increase", 1, "--k", k, "--state", f"s{k}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        risen = [each["increase"] for each in told if "increase" in each]
+        found = [max(map(len, lists)) for lists in (
+            [each["items"] for each in told], [each["items"] for each in risen], [each["appeared"] for each in risen],
+        )]  # fmt: skip
+        assert found == longest
