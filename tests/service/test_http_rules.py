@@ -370,7 +370,7 @@ def test_a_body_has_its_time_however_steadily_it_comes(tmp_path: Path, monkeypat
             "root_path": "", "headers": [(b"content-type", b"application/x-ndjson")], "http_version": "1.1",
             "scheme": "http", "client": ("10.0.0.1", 1), "server": ("127.0.0.1", 80),
         }  # fmt: skip
-        with anyio.fail_after(120):
+        with anyio.fail_after(60):
             await running.client.app(scope, receive, send)  # type: ignore[arg-type]
 
     assert running.client.portal is not None
@@ -534,7 +534,8 @@ def test_a_silent_stream_says_that_it_is_there(running: Running, monkeypatch: py
 
     async def wait() -> list[bytes]:
         events = live.events(running.service.streams["visits"], None)
-        found = [await anext(events) for _ in range(3)]
+        with anyio.fail_after(60):
+            found = [await anext(events) for _ in range(3)]
         await events.aclose()
         return found
 
