@@ -25,6 +25,7 @@ from discreet.events.files import Files
 from discreet.events.items import item_of_bytes
 from discreet.events.tables import events_of
 from discreet.events.text import NOT_TEXT, Cutter, Lines
+from discreet.events.universe import Universe
 
 ITEMS = ["cats", "dogs", "ünï cödé", "a,b", 'say "hi"', "cats", "", " space ", "tab\there", "x" * 1000, "0"]
 SECRET = "secret-item-4711"
@@ -608,3 +609,11 @@ def test_whoever_watches_is_told_of_all_rows_and_bytes(tmp_path, suffix):
     told.clear()
     list(of_table)
     assert sum(told) == len(ITEMS)
+
+
+def test_a_row_that_is_no_number_is_none_of_a_public_range_and_stops_nobody(tmp_path):
+    (tmp_path / "a.csv").write_text("n\n1\nx\n3\n\n1.5\n12\n")
+    rows = Files(str(tmp_path / "a.csv")).rows("n", universe=Universe.of(10), nulls="skip")
+    assert [item for batch in rows for item in batch.column("item").to_pylist()] == [1, 3, 12]
+    found = dc.histogram(dc.read(str(tmp_path / "a.csv")), dc.Budget(100.0), column="n", universe=10, nulls="skip")
+    assert [round(count) for count in found.counts] == [0, 1, 0, 1, 0, 0, 0, 0, 0, 0]
