@@ -331,3 +331,10 @@ def test_fields_inside_of_columns_are_asked_by_their_path():
         assert [item for part in found.items() for item in part.to_pylist()] == kept
     with pytest.raises(dc.DataError, match=r"no column 's\.none'"):
         list(events_of(table).rows("a", where=where("s.none = 1")).items())
+
+
+def test_what_is_no_number_is_no_text_for_a_condition_either():
+    table = {"a": [float("nan"), "x", None, Decimal("nan"), True, 1.5], "b": list("pqrstu")}
+    for condition, kept in (("a is null", "prs"), ("a = 'true'", "t"), ("a = '1.5'", "u"), ("a = 'nan'", "")):
+        found = events_of(table).rows("b", where=where(condition))
+        assert "".join(item for part in found.items() for item in part) == kept
