@@ -74,7 +74,7 @@ def test_different_values_have_different_keys():
         None, 1.5, float("nan"), object(), [1], {}, 2**64, -(2**63) - 1, "\ud800", "x" * 4097, b"x" * 4097, pd.NaT,
         Decimal("nan"), Decimal("inf"), Decimal("1E38"), Decimal("1E-39"), 1j, np.timedelta64(1), np.datetime64("NaT"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_can_be_no_item_has_no_key(value):
     assert tagged(value) is None
