@@ -1,17 +1,12 @@
-"""Before a command imports libraries: those of NumPy and pyarrow are opened beside it, pandas is kept out."""
+"""Before a command imports libraries: those of NumPy and pyarrow are opened beside it, and pandas is kept out."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
-from threading import get_ident
-from types import ModuleType
-from typing import Any
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 
 _LIBRARIES = {  # NumPy's is in one of two places
     "numpy": ["_core/_multiarray_umath", "core/_multiarray_umath"],
@@ -23,7 +18,7 @@ _SMALL_LIBRARIES = (
 )
 
 
-def open_libraries(names: Sequence[str] = ("numpy", "pyarrow")) -> None:
+def open_libraries() -> None:
     """Begin to open the libraries of NumPy and pyarrow, for a command that needs them, beside what is imported first.
 
     A thread does, which Python knows nothing of. It takes 15 ms, in which no other library can be opened: so the small
@@ -36,13 +31,13 @@ def open_libraries(names: Sequence[str] = ("numpy", "pyarrow")) -> None:
             import_module(name)
     from discreet import _native
 
-    _native.open_libraries(library_paths(names))
+    _native.open_libraries(library_paths())
     atexit.register(_native.libraries_opened)
 
 
-def library_paths(names: Sequence[str] = ("numpy", "pyarrow")) -> list[str]:
+def library_paths() -> list[str]:
     """Where the libraries of NumPy and pyarrow are that Parquet files need."""
-    found = {name: PathFinder.find_spec(name) for name in names}
+    found = {name: PathFinder.find_spec(name) for name in _LIBRARIES}
     folders = {name: (spec.submodule_search_locations or [""])[0] for name, spec in found.items() if spec is not None}
     ending = EXTENSION_SUFFIXES[0]
     paths = (f"{folder}/{module}{ending}" for name, folder in folders.items() for module in _LIBRARIES[name])
@@ -62,60 +57,3 @@ class _WithoutPandas:
 
 
 WITHOUT_PANDAS = _WithoutPandas()
-
-
-class _NumpyLater:
-    """Lets pyarrow be loaded without NumPy, which takes longer than itself, and tells it once something loads NumPy.
-
-    pyarrow does without NumPy where that is not installed. Two of its modules ask for it while they are loaded, and
-    have a name `np` from then on. What they do if it is there (`arrow/python/numpy_init.h`) can be done later.
-    """
-
-    _MODULES = ("pyarrow.lib", "pyarrow._compute")
-    _INITIALIZE = "_ZN5arrow2py16arrow_init_numpyEv"  # arrow::py::arrow_init_numpy()
-    _TRIED = 26  # the latest pyarrow that this was tried with; a later one loads NumPy itself
-
-    def __init__(self) -> None:
-        self._threads: dict[str, int] = {}  # which loads each of the modules
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Nothing for pyarrow, which asks; for anyone else, NumPy, which pyarrow is told of when it is loaded."""
-        if fullname in self._MODULES:
-            self._threads[fullname] = get_ident()
-        if fullname != "numpy":
-            return None
-        mine = [name for name, thread in self._threads.items() if thread == get_ident() and name in sys.modules]
-        if any(not hasattr(sys.modules[name], "np") for name in mine) and self._can_be_told():
-            raise ImportError("the command line loads NumPy when it is needed")
-        spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_tell(numpy: ModuleType) -> None:
-                load(numpy)
-                self._tell(numpy)
-
-            spec.loader.exec_module = load_and_tell  # type: ignore[method-assign,assignment]
-        return spec
-
-    def _library(self) -> Any:
-        from ctypes import PyDLL
-
-        return PyDLL(str(sys.modules["pyarrow.lib"].__file__))
-
-    def _can_be_told(self) -> bool:
-        version = str(sys.modules["pyarrow"].__version__)
-        return int(version.partition(".")[0]) <= self._TRIED and hasattr(self._library(), self._INITIALIZE)
-
-    def _tell(self, numpy: ModuleType) -> None:
-        without = [sys.modules[name] for name in self._MODULES if getattr(sys.modules.get(name), "np", numpy) is None]
-        if without:
-            getattr(self._library(), self._INITIALIZE)()
-        for module in without:
-            names = vars(module)
-            names["np"] = numpy
-            if "SUPPORTED_INPUT_ARR_TYPES" in names:
-                names["SUPPORTED_INPUT_ARR_TYPES"] += (numpy.ndarray,)
-
-
-NUMPY_LATER = _NumpyLater()

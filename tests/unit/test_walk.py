@@ -51,8 +51,8 @@ _TICKS = ["--once", "--rows", "500", "--horizon", "48"]
 @pytest.mark.parametrize(
     ("command", "files", "functions", "switches"),
     [
-        (["top", "-k", "3"], 26, 150, 106),
-        (["top", "-k", "3", "--user", "u"], 33, 205, 150),
+        (["top", "-k", "3"], 26, 151, 107),  # what is assumed of the rows is said in one place for all questions
+        (["top", "-k", "3", "--user", "u"], 33, 207, 151),
         (["watch", *_TICKS], 30, 224, 346),  # three ticks
     ],
     ids=["top", "top of people", "watch"],

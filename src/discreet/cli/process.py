@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from discreet._early import NUMPY_LATER, WITHOUT_PANDAS, open_libraries
+from discreet._early import WITHOUT_PANDAS, open_libraries
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_SECONDS = 0.2
@@ -148,7 +148,7 @@ def main() -> None:
     # it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if any(word.endswith(".parquet") for word in sys.argv[1:]):
-        open_libraries(["pyarrow"] if _of_rows(sys.argv) else ["numpy", "pyarrow"])
+        open_libraries()
     # Importing makes many objects and no garbage; looking for it all the while takes a fifth of a short command's time.
     gc.set_threshold(100_000)
     from discreet.storage import AtomicFile
@@ -175,7 +175,6 @@ def command() -> None:
     All is written and closed. Python would take apart what it has imported, object by object and library by library:
     a tenth of the time of a short command.
     """
-    sys.meta_path.insert(0, NUMPY_LATER)
     try:
         main()
     except SystemExit as stop:
@@ -188,11 +187,6 @@ def command() -> None:
         except (OSError, ValueError):
             code = code or _NOT_FLUSHED
     os._exit(code)
-
-
-def _of_rows(words: list[str]) -> bool:
-    """Whether a command seems to list what is frequent in rows: it needs NumPy for odd ones alone."""
-    return words[1:2] == ["top"] and not any(word.startswith("--user") for word in words)
 
 
 def _run() -> int:

@@ -11,14 +11,15 @@ must be one of the column's type, so that nothing is cast. In SQL NaN is equal t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow._compute import MatchSubstringOptions, call_function  # pyarrow.compute takes 20 ms more to load
 
-from discreet.events.arrow_calls import flags_of, number_of
 from discreet.events.items import kind_of
 
 LONGEST = 1 << 20
@@ -80,20 +81,18 @@ def plan_of(node: Node, kinds: Mapping[str, pa.DataType]) -> Plan | None:
     return None
 
 
-def true_rows(made: Iterable[pa.ChunkedArray]) -> memoryview[Any]:
-    """For which rows what all of some plans have made is true: neither false nor null."""
-    found = reduce(_AND, made)
-    found = call_function("coalesce", [found, pa.scalar(False)]) if found.null_count else found
-    return flags_of(found.combine_chunks())
+def true_rows(made: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """For which rows what a plan has made is true: neither false nor null."""
+    return np.asarray(call_function("coalesce", [made, pa.scalar(False)]) if made.null_count else made, np.bool_)
 
 
-def longer(column: pa.ChunkedArray, limit: int) -> memoryview[Any] | None:
+def longer(column: pa.ChunkedArray, limit: int) -> npt.NDArray[np.bool_] | None:
     """Which texts (or bytes) of a column are longer; None if none is."""
     if column.nbytes <= limit or kind_of(column.type, lists=False) not in ("text", "bytes"):
         return None
     long = _of_values("", lambda values: _function("greater")(_function("binary_length")(values), limit))({"": column})
-    found = true_rows([long])
-    return found if number_of(found) else None
+    found = true_rows(long)
+    return found if found.any() else None
 
 
 def _of_all(plans: Sequence[Plan | None], made: Callable[[list[pa.ChunkedArray]], pa.ChunkedArray]) -> Plan | None:

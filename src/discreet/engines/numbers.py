@@ -102,6 +102,10 @@ def with_numbers(amounts: pa.Array, *others: pa.Array | None) -> tuple[Any, ...]
     return (values[there], *(None if column is None else column.filter(there) for column in others))
 
 
+def _fresh_seed() -> int:
+    return int.from_bytes(os.urandom(8), "little")  # as `secrets` does, which takes longer to load
+
+
 class Numbers:
     """A column of values as whole numbers, and back.
 
@@ -113,8 +117,7 @@ class Numbers:
         self, role: str, *, tagged: bool = False, max_bytes: int = DEFAULT_MAX_KEY_BYTES, seed: int | None = None
     ) -> None:
         self._role = role
-        # As `secrets` makes it, which takes longer to load.
-        self._seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
+        self._seed = _fresh_seed() if seed is None else seed
         # A kind takes a byte.
         self._texts = _native.Interner(max(max_bytes, DEFAULT_MAX_KEY_BYTES + tagged), self._seed)
         self._whole = _native.IntegerInterner(self._seed)

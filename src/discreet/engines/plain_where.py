@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet._later import np, pa
 from discreet.engines.cell_conditions import cell_condition
-from discreet.events.arrow_calls import Flags, cast, filtered
+from discreet.events.arrow_calls import cast, filtered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -249,7 +249,7 @@ class PlainRowQuery:
 
         return sql.where(self._query.text).bound(self._wanted)
 
-    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Flags, Flags]:
+    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         """Which rows stay, and for which this cannot be computed."""
         from discreet.engines.conditions import LONGEST, longer, plan_of, true_rows
         from discreet.events.items import without_views
@@ -267,15 +267,16 @@ class PlainRowQuery:
         if chosen is None and not of_cells:
             return self._of_duckdb.keeps(columns)
         rows = len(next(iter(given.values())))
-        named = {name: each for name, each in given.items() if name is not None}
-        long = [found for column in named.values() if (found := longer(column, LONGEST)) is not None]
-        failed: Flags = memoryview(bytes(rows)).cast("?")  # none
-        for each in long:
-            failed = np.asarray(failed) | np.asarray(each)
+        failed, named = np.zeros(rows, np.bool_), {name: each for name, each in given.items() if name is not None}
+        for column in named.values():
+            if (long := longer(column, LONGEST)) is not None:
+                failed |= long
+        held = ~failed
         if chosen is None:
-            return self._of_cells(columns, ~np.asarray(failed), np.asarray(failed))
-        held = true_rows(plan(named) for plan in chosen)
-        return np.asarray(held) & ~np.asarray(failed) if long else held, failed
+            return self._of_cells(columns, held, failed)
+        for plan in chosen:
+            held &= true_rows(plan(named))
+        return held, failed
 
     def _looked(self, columns: Sequence[pa.Array | None]) -> list[pa.Array]:
         """The columns that the condition looks at."""

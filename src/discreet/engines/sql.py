@@ -819,7 +819,7 @@ class RowQuery:
         given = self._columns_of(table.schema, table.column)
         for plan, statement, read in self._steps(table.schema):
             if plan is not None:
-                held &= np.asarray(true_rows([plan(given)]))
+                held &= true_rows(plan(given))
                 continue
             assert statement is not None
             # Where a condition before does not hold, this one is not asked.
@@ -854,7 +854,7 @@ class RowQuery:
         columns = self._columns_of(table.schema, table.column)
         limits = {name: _SHORT if name in self._short else LONGEST for name in columns}
         found = [long for name, limit in limits.items() if (long := longer(columns[name], limit)) is not None]
-        return np.logical_or.reduce([np.asarray(each) for each in found]) if found else None
+        return np.logical_or.reduce(found) if found else None
 
     def _of_each(self, statement: _Statement, table: pa.Table) -> tuple[Mask, Mask]:
         """Of which rows a condition cannot be computed, and for which it holds.

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 from discreet._later import np, pa
 from discreet._native import BadItems, CheckedBatch, MadeColumn
 from discreet.errors import DataError, DiscreetError, ParameterError, did_you_mean
-from discreet.events.arrow_calls import called, filled, least_and_most
 from discreet.privacy.checks import numbered
 
 if TYPE_CHECKING:
@@ -507,8 +506,8 @@ def _indices_fit(array: pa.Array) -> bool:
     """
     if not pa.types.is_dictionary(array.type) or array.null_count or not len(array):
         return False
-    least, most = least_and_most(array.indices)
-    if least < 0 or most >= len(array.dictionary):
+    indices = np.asarray(array.indices)
+    if indices.view(f"u{indices.itemsize}").max() >= len(array.dictionary):  # negative ones are large
         return False
     with suppress(*broken_input()):
         _as_bytes(array.dictionary).validate(full=True)
@@ -587,9 +586,9 @@ def readable(array: pa.Array, longest: int | None, check_text: bool) -> npt.NDAr
     if check_text and not all_utf8(array):
         good = np.fromiter((is_utf8(value) for value in _as_bytes(array)), np.bool_, len(array))
     if longest is not None:
-        lengths = called("binary_length", without_views(array))
-        if (least_and_most(lengths)[1] or 0) > longest:
-            short = np.asarray(filled(lengths, 0)) <= longest
+        lengths = np.diff(_offsets(array))  # in bytes; of a null, any number
+        if len(lengths) and lengths.max() > longest:
+            short = lengths <= longest
             good = short if good is None else good & short
     return None if good is None or good.all() else good
 
@@ -609,11 +608,20 @@ def all_utf8(array: pa.Array) -> bool:
 
 def _is_ascii(array: pa.Array) -> bool:
     """Whether no byte of the text has its high bit set: most text is so, and one fast pass tells."""
-    _, offsets, data = array.buffers()
-    if data is None or offsets is None:
+    offsets, data = _offsets(array), array.buffers()[2]
+    if data is None or not len(offsets):
         return True
-    ends = memoryview(offsets).cast("q" if pa.types.is_large_string(array.type) else "i")
-    return bytes(memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]).isascii()
+    first, last = int(offsets[0]), int(offsets[-1])
+    words = (last - first) // 8
+    high = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint64, words, first))) if words else 0
+    rest = int(np.bitwise_or.reduce(np.frombuffer(data, np.uint8, last - first - 8 * words, first + 8 * words)))
+    return not (high & 0x8080808080808080 or rest & 0x80)
+
+
+def _offsets(array: pa.Array) -> npt.NDArray[np.signedinteger[Any]]:
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    offsets = np.frombuffer(array.buffers()[1] or b"\0" * 8, np.int64 if wide else np.int32)
+    return offsets[array.offset : array.offset + len(array) + 1]
 
 
 def without_null_elements(lists: pa.Array) -> pa.Array:

@@ -15,17 +15,17 @@ only. Where nothing says the type of a value but itself (Python objects, JSON li
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from discreet import _native
 from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError, ParameterError
-from discreet.events.arrow_calls import bits, called, cast, encoded, filled, flags_of, in_memory
+from discreet.events.arrow_calls import cast, encoded, filled, of_numbers, rows_at
 from discreet.events.items import is_several, kind_of, values_of, without_views
 from discreet.events.times import Every
 from discreet.events.values import items_array, tagged, untagged, with_kinds
@@ -33,6 +33,7 @@ from discreet.events.values import items_array, tagged, untagged, with_kinds
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    _Bytes = npt.NDArray[np.uint8]
 
 OWN_KINDS = None
 """In place of a type: every value has a kind of its own, and comes as bytes of `events.values`."""
@@ -130,8 +131,9 @@ class Layout:
         for array, part in both:
             if part.width is None and pa.types.is_dictionary(array.type):
                 values, indices = _cast(array.dictionary, part, source), array.indices
-                values = values if len(values) else cast(pa.array([""]), values.type)  # that nulls may stand for
-                texts.append((*_text(values), in_memory(cast(filled(indices, 0), pa.int32()), "i")))
+                indices = indices.fill_null(0) if indices.null_count else indices
+                values = values if len(values) else pa.array([""]).cast(values.type)  # that nulls may stand for
+                texts.append((*_text(values), np.asarray(indices).astype(np.int32, copy=False)))
                 array = array if not values.null_count else array.dictionary_decode()
             else:
                 array = _cast(_decoded(array), part, source)
@@ -140,15 +142,13 @@ class Layout:
                 else:
                     fixed.append(_raw(array, part.width))
             if array.null_count:
-                there.append(called("is_valid", array))
-        ends = pa.allocate_buffer(8 * (rows + 1))
-        offsets: Any = memoryview(ends).cast("q")
+                there.append(np.asarray(array.is_valid()))
+        offsets = np.empty(rows + 1, np.int64)
         _native.joined_offsets(fixed, texts, offsets)
-        data = pa.allocate_buffer(offsets[-1])
-        into: Any = memoryview(data).cast("B")
-        _native.join_rows(fixed, texts, offsets, into)
-        valid = bits(flags_of(reduce(partial(called, "and"), there))).buffers()[1] if there else None
-        return pa.Array.from_buffers(pa.large_binary(), rows, [valid, ends, data])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        _native.join_rows(fixed, texts, offsets, data)
+        bits = pa.py_buffer(np.packbits(np.logical_and.reduce(there), bitorder="little")) if there else None
+        return pa.Array.from_buffers(pa.large_binary(), rows, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
 
     # ---- keys to columns ---------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Layout:
         widths = [part.width for part in self.parts]
         texts = widths.count(None)
         place = sum(width for width in widths if width is not None)
-        starts = [place + _LENGTH * max(texts - 1, 0)] * len(rows)
+        starts = np.full(len(rows), place + _LENGTH * max(texts - 1, 0), np.int64)
         found: dict[int, pa.Array] = {}
         seen = 0
         for index, width in enumerate(widths):
@@ -173,12 +173,12 @@ class Layout:
                 continue
             seen += 1
             if seen < texts:
-                lengths = (int.from_bytes(row[place : place + _LENGTH], "little") for row in rows)
-                ends = [start + length for start, length in zip(starts, lengths, strict=True)]
+                raw = b"".join(row[place : place + _LENGTH] for row in rows)
+                ends = starts + np.frombuffer(raw, "<u4").astype(np.int64)
                 place += _LENGTH
             else:
-                ends = [len(row) for row in rows]
-            values = [row[start:end] for row, start, end in zip(rows, starts, ends, strict=True)]
+                ends = np.array([len(row) for row in rows], np.int64)
+            values = [row[start:end] for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True)]
             kind = self.parts[index].type
             if kind is OWN_KINDS:
                 found[index] = items_array(map(untagged, values))
@@ -191,7 +191,7 @@ class Layout:
                 raw = b"".join(row[at : at + width] for row in rows)
                 kind, at = self.parts[index].type, at + width
                 if pa.types.is_boolean(kind):
-                    found[index] = bits(raw)
+                    found[index] = pa.array(np.frombuffer(raw, np.uint8).astype(np.bool_))
                 else:
                     found[index] = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(raw)])
         return [found[index] for index in range(len(widths))]
@@ -430,8 +430,10 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
     It is where texts come as dictionaries, as from Parquet, and the tuples that are possible are fewer than the rows:
     their keys are made once each.
     """
-    dictionaries, codes = list[pa.Array](), pa.scalar(0, pa.int32())  # there are no more tuples than rows
-    many, sizes = 1, list[pa.Scalar]()
+    rows, sizes = len(arrays[0]), []
+    codes: npt.NDArray[np.int32] = np.zeros(rows, np.int32)  # there are no more tuples than rows
+    missing: npt.NDArray[np.bool_] | None = None
+    dictionaries: list[pa.Array] = []
     if not any(pa.types.is_dictionary(array.type) for array in arrays):
         return None
     for array, part in zip(arrays, parts, strict=True):
@@ -441,20 +443,26 @@ def _encoded(arrays: Sequence[pa.Array], parts: Sequence[TypedPart]) -> tuple[pa
             array = encoded(array)
         if array.dictionary.null_count:
             return None
-        size = max(len(array.dictionary), 1)
-        many *= size
-        if many > max(len(array), 1):
+        sizes.append(max(len(array.dictionary), 1))
+        if math.prod(sizes) > max(rows, 1):
             return None
-        sizes.append(pa.scalar(size, pa.int32()))
-        codes = called("add", called("multiply", codes, sizes[-1]), cast(array.indices, pa.int32()))
+        indices = array.indices
+        if indices.null_count:
+            gone = np.asarray(indices.is_null())
+            missing = gone if missing is None else missing | gone
+            indices = filled(indices, 0)
+        codes = codes * np.int32(sizes[-1]) + np.asarray(indices).astype(np.int32, copy=False)
         dictionaries.append(array.dictionary)
-    found = encoded(codes)
-    columns, left = list[pa.Array](), found.dictionary
+    there = np.zeros(math.prod(sizes), np.bool_)
+    there[codes if missing is None else codes[~missing]] = True
+    places = np.flatnonzero(there)
+    which = (np.cumsum(there, dtype=np.int32) - 1)[codes]
+    found = of_numbers(which) if missing is None else pa.array(which, mask=missing)
+    columns: list[pa.Array] = []
     for size, dictionary in zip(reversed(sizes), reversed(dictionaries), strict=True):
-        places, left = left, called("divide", left, size)
-        places = called("subtract", places, called("multiply", left, size))
-        columns.append(plain(called("take", dictionary, places)) if len(dictionary) else plain(dictionary))
-    return found.indices, columns[::-1]
+        places, rest = np.divmod(places, size)
+        columns.append(plain(rows_at(dictionary, rest)) if len(dictionary) else plain(dictionary))
+    return found, columns[::-1]
 
 
 def _cast(array: pa.Array, part: TypedPart, source: str) -> pa.Array:
@@ -498,23 +506,23 @@ def _always_fits(given: pa.DataType, kind: pa.DataType) -> bool:
     return bool(fits)
 
 
-def _raw(array: pa.Array, width: int | None) -> Any:
+def _raw(array: pa.Array, width: int | None) -> _Bytes:
     """The bytes of a column of fixed width, a row each; of a null, any."""
     assert width is not None
     if pa.types.is_boolean(array.type):
-        array = cast(array, pa.uint8())
+        array = array.cast(pa.uint8())
     data = array.buffers()[1]
-    if data is None or not len(array):
+    if data is None:
         return np.zeros((len(array), width), np.uint8)
     start = array.offset * width
-    return memoryview(data)[start : start + len(array) * width].cast("B", [len(array), width])
+    return np.frombuffer(data, np.uint8)[start : start + len(array) * width].reshape(len(array), width)
 
 
-def _text(array: pa.Array) -> tuple[memoryview, memoryview]:
+def _text(array: pa.Array) -> tuple[npt.NDArray[np.int64], _Bytes]:
     """Where the values of a column of texts or bytes begin and end, and all of their bytes."""
     array = cast(array, pa.large_binary())
     _, offsets, data = array.buffers()
     if offsets is None:
-        return memoryview(bytes(8)).cast("q"), memoryview(b"")
-    found = memoryview(offsets).cast("q")[array.offset : array.offset + len(array) + 1]
-    return found, memoryview(data or b"").cast("B")
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    found = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return found, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

@@ -147,7 +147,7 @@ class _LookedBound:
     def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         every = self._all(columns)
         if self._inner is not None and self._inner.selects:
-            keep, failed = map(np.asarray, self._inner.keeps(every))
+            keep, failed = self._inner.keeps(every)
         else:
             keep, failed = np.ones(len(every[0]), np.bool_), np.zeros(len(every[0]), np.bool_)
         for name in self._asked:

@@ -8,13 +8,15 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow._parquet import ParquetReader  # pyarrow.parquet loads file systems, too, and takes 12 ms more
 
 from discreet import _native
 from discreet.errors import DataError
 from discreet.events.ahead import in_order
-from discreet.events.arrow_calls import Flags, filtered, number_of
+from discreet.events.arrow_calls import filtered
 from discreet.events.inputs import ByteSource
 from discreet.events.items import broken_input, checked, choose, kind_of, unreadable, without_views
 from discreet.events.pages import DAMAGED, damaged, decoded, footer_of
@@ -23,6 +25,7 @@ PLAIN_ROWS = 1 << 16
 PLAIN_BYTES = 1 << 22
 DICTIONARY_ROWS = 1 << 22
 _ROWS_OF_INDICES = 1 << 18
+Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T")
 
 
@@ -64,20 +67,23 @@ class Texts(NamedTuple):
     pieces: list[_Piece]
     kind: pa.DataType
 
-    def array(self, keep: Flags | None = None) -> pa.Array:
+    def array(self, keep: Mask | None = None) -> pa.Array:
         """A copy of these rows, or of those to keep; of few values, by a dictionary."""
         values = self.pieces[0][0].dictionary if self.pieces else None
-        rows = sum(stop - start for _, start, stop in self.pieces) if keep is None else number_of(keep)
+        rows = sum(stop - start for _, start, stop in self.pieces) if keep is None else int(np.count_nonzero(keep))
         if values is not None and _FEW * len(values) <= rows:
             with suppress(DataError):  # of rows of several dictionaries
-                found = pa.py_buffer(_native.codes_of(self.pieces))
-                codes = pa.Array.from_buffers(pa.int32(), found.size // 4, [None, found])
-                codes = codes if keep is None else filtered(codes, keep)
-                return pa.DictionaryArray.from_arrays(codes, _array([(values, 0, len(values))], self.kind), safe=False)
+                codes = np.frombuffer(_native.codes_of(self.pieces), np.int32)
+                codes = codes if keep is None else codes[keep]
+                return pa.DictionaryArray.from_arrays(
+                    pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(codes)]),
+                    _array([(values, 0, len(values))], self.kind),
+                    safe=False,
+                )
         return _array(self.pieces, self.kind, keep)
 
 
-def _array(pieces: list[_Piece], kind: pa.DataType, keep: Flags | None = None) -> pa.Array:
+def _array(pieces: list[_Piece], kind: pa.DataType, keep: Mask | None = None) -> pa.Array:
     buffers = list(map(pa.py_buffer, _native.gathered(pieces, keep)))
     return pa.Array.from_buffers(kind, buffers[0].size // 4 - 1, [None, *buffers])
 
@@ -91,7 +97,7 @@ class Batch(NamedTuple):
         """All columns."""
         return tuple(map(self.array, range(len(self.columns))))
 
-    def array(self, place: int, keep: Flags | None = None) -> pa.Array:
+    def array(self, place: int, keep: Mask | None = None) -> pa.Array:
         """One of them, or its rows to keep."""
         column = self.columns[place]
         if isinstance(column, Texts):

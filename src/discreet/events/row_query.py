@@ -14,9 +14,12 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
-from discreet._later import np, pa
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from discreet.errors import DataError
-from discreet.events.arrow_calls import Flags, bits, filtered, number_of
+from discreet.events.arrow_calls import filtered
 from discreet.events.items import (
     categories_of,
     choose,
@@ -30,12 +33,10 @@ from discreet.events.items import (
 from discreet.events.text import BLANK, NOT_COMPUTED, OTHER, TEXT, TextRows
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from discreet._native import CellCondition
     from discreet.events.parquet import Batch
 
-    Mask = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 
 class Bound(Protocol):
@@ -55,7 +56,7 @@ class Bound(Protocol):
     looks_at: Sequence[int]
     of_text: CellCondition | None
 
-    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Flags, Flags]:
+    def keeps(self, columns: Sequence[pa.Array | None]) -> tuple[Mask, Mask]:
         """Which rows stay, and for which this cannot be computed. Of rows that stay it can.
 
         None stands for a column that it does not look at, and whose texts are no longer than an item may be.
@@ -80,7 +81,7 @@ class Rowwise(Protocol):
 def of_rows(query: Bound, rows: TextRows) -> None:
     """The rows that stay, with the columns asked for; the others are blank, or bad."""
     if query.selects:
-        keep, failed = map(np.asarray, query.keeps(texts_of(rows)))
+        keep, failed = query.keeps(texts_of(rows))
         kinds = np.where(failed, NOT_COMPUTED, BLANK).astype(np.uint8)
         rows.leave_out(~keep, kinds)
     computed: list[pa.Array] = []
@@ -118,9 +119,9 @@ def of_arrays(query: Bound, arrays: tuple[pa.Array, ...]) -> tuple[tuple[pa.Arra
     if not query.selects:
         return _with_computed(query, arrays, 0)
     keep, failed = query.keeps(arrays)
-    if number_of(keep) < len(keep):
+    if not keep.all():
         arrays = tuple(filtered(array, keep) for array in arrays)
-    return _with_computed(query, arrays, number_of(failed))
+    return _with_computed(query, arrays, int(np.count_nonzero(failed)))
 
 
 def of_batch(query: Bound, batch: Batch) -> tuple[tuple[pa.Array, ...], int] | None:
@@ -138,7 +139,7 @@ def of_batch(query: Bound, batch: Batch) -> tuple[tuple[pa.Array, ...], int] | N
     keep, failed = query.keeps(looked)
     needed = places if None in query.taken else query.taken
     arrays = tuple(batch.array(place, keep) if place in needed else looked[place] for place in places)
-    return _with_computed(query, arrays, number_of(failed))
+    return _with_computed(query, arrays, int(np.count_nonzero(failed)))
 
 
 def _with_computed(query: Bound, arrays: tuple[Any, ...], bad: int) -> tuple[tuple[pa.Array, ...], int]:
@@ -172,7 +173,7 @@ def of_table(condition: Rowwise, table: Any) -> Any:
         columns = [column_of_objects(table, name) for name in names]
         if len({len(column) for column in columns}) > 1:
             raise DataError("all columns of a dict must have the same length")
-        keep = np.asarray(query.keeps(columns)[0])
+        keep = query.keeps(columns)[0]
         if isinstance(table, dict):
             return {name: kept(column, keep) for name, column in table.items()}
         return table[keep] if library(table) == "pandas" else table.filter(keep)
@@ -182,7 +183,7 @@ def of_table(condition: Rowwise, table: Any) -> Any:
         for batch in batches_of_arrow(data):
             batch = pa.RecordBatch.from_arrays([without_views(column) for column in batch.columns], schema=schema)
             arrays = [_field(schema, batch.column, name) for name in names]
-            yield batch.filter(bits(query.keeps(arrays)[0]))
+            yield batch.filter(pa.array(query.keeps(arrays)[0]))
 
     schema = plain_schema(data.schema)
     for name in names:

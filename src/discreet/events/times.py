@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet._data_class import dataclass
 from discreet._later import np, pa
 from discreet.errors import DataError
-from discreet.events.arrow_calls import called, cast, filled, least_and_most, of_numbers
+from discreet.events.arrow_calls import filled, of_numbers
 from discreet.events.items import kind_of, of_numpy, read
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Every:
         """The span of every time of a column, and which of them are good; None if all are. A null stays null."""
         daily = self._step == (1, "day") and self.zone in (None, "UTC")
         if daily and (found := _few_days(column)) is not None:
-            return found.view(pa.date32()), None
+            return of_numbers(found, pa.date32()), None
         whole, _, good = _times(column, source)
         missing = np.asarray(column.is_null()) if column.null_count else None
         if daily:  # what follows takes several times as long
@@ -279,20 +279,20 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FEW_DAYS = 8
 
 
-def _few_days(column: pa.Array) -> pa.Array | None:
+def _few_days(column: pa.Array) -> npt.NDArray[np.int32] | None:
     """The days of timestamps that are all within a few of them, as in a log that is in order: without dividing each.
 
     None where that is not so, or one is null or in no year that has a name.
     """
     if not pa.types.is_timestamp(column.type) or column.null_count or not len(column):
         return None
-    ticks, per = column.view(pa.int64()), _DAY * _PER_SECOND[column.type.unit]
-    first, last = (end // per for end in least_and_most(ticks))
+    ticks, per = np.asarray(column.view(pa.int64())), _DAY * _PER_SECOND[column.type.unit]
+    first, last = int(ticks.min()) // per, int(ticks.max()) // per
     if first * _DAY < YEAR_1 or (last + 1) * _DAY > _YEAR_10000 or last - first > _FEW_DAYS:
         return None
-    days = pa.repeat(pa.scalar(first, pa.int32()), len(ticks))
+    days = np.full(len(ticks), first, np.int32)
     for day in range(first + 1, last + 1):
-        days = called("add", days, cast(called("greater_equal", ticks, day * per), pa.int32()))
+        days += ticks >= day * per
     return days
 
 

@@ -92,7 +92,7 @@ def plain_types() -> tuple[pa.DataType, ...]:
 def taken(items: pa.Array, places: npt.NDArray[np.int64] | memoryview) -> pa.Array:
     """The items at these places. Plain ones without `pyarrow.compute`, which takes longer to load than to be used."""
     if items.null_count or str(items.type) not in ARROW_NAMES.values():
-        return rows_at(items, places)  # also of none there is a type
+        return rows_at(items, np.asarray(places, np.int64))  # also of none there is a type
     if pa.types.is_integer(items.type):
         parts = [pa.py_buffer(np.ascontiguousarray(np.asarray(items)[np.asarray(places)]))]
     else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from discreet import _native
 from discreet._later import np, pa
 from discreet.errors import CorruptStateError, DataError, DiscreetError, NotPublishedError, ParameterError
-from discreet.events.arrow_calls import encoded, sorted_places
+from discreet.events.arrow_calls import encoded, filled, of_numbers, sorted_places
 from discreet.events.values import (
     ARROW_NAMES,
     as_arrow,
@@ -301,8 +301,9 @@ class Release:
         k = whole_number("k", k, 0)
         if not self.by:
             return copy.copy(self) if k >= len(self) else copy.copy(self)._take(range(k))
-        ends = pairwise([*self._group_starts(), len(self)])
-        return copy.copy(self)._take([row for start, end in ends for row in range(start, min(start + k, end))])
+        starts = self._group_starts()
+        place_in_group = np.arange(len(self)) - np.repeat(starts, np.diff(starts, append=len(self)))
+        return copy.copy(self)._take(np.flatnonzero(place_in_group < k))
 
     def first(self, rows: int) -> Release:
         """The first rows, of whichever groups; of those after them nothing is said."""
@@ -321,9 +322,9 @@ class Release:
         if len(items) != len(self):
             raise ParameterError("items and counts must have the same length")
         changed = copy.copy(self)
-        changed._items, changed._counts, changed.by, changed._groups = items, self._counts, tuple(by), groups
+        changed._items, changed._counts, changed.by, changed._groups = items, self.counts, tuple(by), groups
         changed.in_list_order = False
-        return changed._take(order_of(items, self._counts, len(by)))
+        return changed._take(order_of(items, self.counts, len(by)))
 
     def in_order_of(self, places: npt.NDArray[np.int64]) -> Release:
         """The same rows in the order of a public list, within each group; `places` has the place of each."""
@@ -334,14 +335,18 @@ class Release:
         ordered.in_list_order = True
         return ordered
 
-    def _group_starts(self) -> list[int]:
+    def _group_starts(self) -> npt.NDArray[np.int64]:
         """Where each group begins: rows are in the order of the groups."""
-        starts = {0} if len(self) else set[int]()
+        new = np.zeros(len(self), np.bool_)
+        new[:1] = True
         for _, column in columns_of(self._items)[: len(self.by)]:
-            plain = pa.types.is_union(column.type)
-            codes = column.to_pylist() if plain else encoded(column).indices.to_pylist()
-            starts.update(row for row, (before, code) in enumerate(pairwise(codes), 1) if before != code)
-        return sorted(starts)
+            if pa.types.is_union(column.type):
+                values = column.to_pylist()
+                new[1:] |= np.array([one != next_one for one, next_one in pairwise(values)], np.bool_)
+            else:
+                codes = np.asarray(filled(encoded(column).indices, -1))
+                new[1:] |= codes[1:] != codes[:-1]
+        return np.flatnonzero(new)
 
     def _take(self, rows: Places | list[int] | range) -> Release:
         """Keep these rows alone, in this order; it is changed in its place."""
@@ -781,8 +786,7 @@ def order_of(items: pa.Array | _native.PlainItems, counts: Any, by: int = 0) -> 
         values = [list(map(item_order, row)) for row in listed]
         places = sorted(range(len(values)), key=lambda i: (values[i][:by], -counts[i], values[i]))
         return np.array(places, np.int64)
-    numbers = pa.Array.from_buffers(pa.int64(), len(counts), [None, pa.py_buffer(counts)])
-    table = pa.table([*columns, numbers], [*map(str, range(len(columns))), "count"])
+    table = pa.table([*columns, of_numbers(np.asarray(counts))], [*map(str, range(len(columns))), "count"])
     keys = [(str(place), "ascending") for place in range(len(columns))]
     return sorted_places(table, [*keys[:by], ("count", "descending"), *keys[by:]])
 
