@@ -424,6 +424,6 @@ def votes_written(texts: Sequence[str], length: int, bad_rows: str) -> tuple[lis
         if bad_rows == "error" and (not has_place or bit not in ("0", "1")):
             raise DataError(f"a vote is not written as PLACE:BIT, with a place below {length} and a bit 0 or 1")
         if has_place:
-            places.append(int(place))
+            places.append(int(digits))
             bits.append(int(bit == "1"))
     return places, bits

@@ -87,9 +87,8 @@ class SQLiteStore(EventStore):
         self.path = Path(path).absolute()  # also after the program changes its directory
         self.timeout = timeout
         with self._translated():
-            self.path = Path(
-                os.path.realpath(self.path)
-            )  # one ledger, and one place for its journal, whatever links lead to it
+            # One ledger, and one place for its journal, whatever links lead to it.
+            self.path = Path(os.path.realpath(self.path))
             self.place = str(self.path)
             if not self.path.parent.is_dir():
                 raise LedgerError(f"the directory of the ledger {self.path} does not exist")
