@@ -405,6 +405,17 @@ def test_a_charge_id_stands_for_one_release(account):
             other()
 
 
+@pytest.mark.parametrize(("first", "other"), [(None, 2), (2, 3)])
+def test_a_charge_id_stands_for_one_number_of_parts_per_user(account, first, other):
+    asked = {"budget": BUDGET, "unit": dc.User(2), "ledger": account, "charge_id": "parts"}
+    sketch = dc.UserMisraGries(2, 2)
+    sketch.update([[1, 2]] * 1000)
+    dc.release(sketch, parts_per_user=first, **asked)
+    with pytest.raises(dc.LedgerError, match="parts_per_user"):
+        dc.release(sketch, parts_per_user=other, **asked)
+    assert dc.release(sketch, parts_per_user=first, **asked).payment == "replayed"
+
+
 def test_a_refused_charge_draws_nothing(tmp_path, monkeypatch):
     ledger = dc.Ledger(tmp_path / "small.sqlite")
     ledger.grant("searches", dc.Budget(1.5, 1e-5))

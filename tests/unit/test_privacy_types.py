@@ -84,3 +84,15 @@ def test_what_is_no_question_is_not_read_as_one(wrong):
     for name in told:
         with pytest.raises(KeyError):
             Asked.from_dict({each: value for each, value in told.items() if each != name})
+
+
+def test_a_user_without_a_limit_says_so_in_json():
+    """What reads it need not tell a limit that is missing from one that nobody knows."""
+    for unit, told in (
+        (dc.User(), {"name": "User", "max_items": None}),
+        (dc.User(3), {"name": "User", "max_items": 3}),
+        (dc.User(per="1d", zone="Asia/Tokyo"), {"name": "User", "max_items": None, "per": "1d", "zone": "Asia/Tokyo"}),
+        (dc.Event(), {"name": "Event"}),
+    ):
+        assert unit.details() == told
+        assert unit.to_dict() == {**told, "description": unit.describe()}

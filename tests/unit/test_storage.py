@@ -80,6 +80,16 @@ def test_a_file_of_the_service(calls, tmp_path):
     assert calls == [("fsync", "file"), ("rename", "visitors.key"), ("fsync", "folder")]
 
 
+def test_a_file_of_the_service_is_whole_however_little_is_written_at_once(tmp_path, monkeypatch):
+    """As on a disk that is nearly full, or of more than 2 GiB: a write says how much it wrote."""
+    folder = pytest.importorskip("discreet.service.folder")
+    plain = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: plain(file, bytes(data)[:7]))
+    folder.write_file(tmp_path / "1-0.state", bytes(range(200)))
+    monkeypatch.undo()
+    assert (tmp_path / "1-0.state").read_bytes() == bytes(range(200))
+
+
 def test_versions_between_the_oldest_and_the_newest_are_read():
     for version in (1, 2, 3, 4):
         sealed = seal_state(150, version, b"x")

@@ -132,3 +132,10 @@ def test_users_in_several_released_parts_compose():
     assert merge_releases(parts, parts_per_user=9).guarantee.epsilon == 1.75
     with pytest.raises(dc.ParameterError, match="parts_per_user"):
         merge_releases(parts, parts_per_user=0)
+
+
+@pytest.mark.parametrize("kind", [ChanMisraGries, ReducedMisraGries])
+def test_gaussian_noise_on_counters_grows_with_the_items_of_a_user_and_not_their_root(kind):
+    """m items of a user move the same counters m times as far: the deviation is m times that of one."""
+    one, many = (kind(dc.Budget.zcdp(0.5), 8, unit, universe=range(20)) for unit in (dc.Event(), dc.User(3)))
+    assert float(many.scale) == pytest.approx(3 * float(one.scale), rel=1e-6)

@@ -69,6 +69,21 @@ def test_without_a_number_a_report_has_a_random_one_that_nobody_can_take_before(
         protocol.restore(aggregator.to_bytes()).receive(messages[7])
 
 
+def test_of_a_message_that_is_refused_no_number_counts_as_heard():
+    """One that was heard before refuses all of them, and the others may still speak."""
+    protocol = HadamardResponse("r", BUDGET, 100)
+    message = {number: protocol.party(number).encode([number]) for number in (3, 5, 9)}
+    bundle = protocol.bundle(message.values())
+    for known, other in itertools.permutations(message, 2):
+        aggregator = protocol.aggregator(max_reports=3)
+        aggregator.receive(message[known])
+        with pytest.raises(MessageError, match="already sent a message"):
+            aggregator.receive(bundle)
+        assert (aggregator.numbers, aggregator.parties, aggregator.total) == ([(known, 1)], 1, 1)
+        aggregator.receive(message[other])
+        assert aggregator.parties == aggregator.total == 2
+
+
 def test_a_ledger_wants_a_number(tmp_path):
     ledger = dc.Ledger(tmp_path / "ledger")
     ledger.grant("a", dc.Budget(9.0))

@@ -9,6 +9,7 @@ import pytest
 import discreet as dc
 from discreet.noise import seeded_source
 from discreet.pan.cropped_mean import largest_ratio
+from discreet.pan.intervals import linear_bound, signs_bound
 from discreet.pan.occurrences import SumLimits
 
 BUDGET = dc.Budget(1.0)
@@ -122,6 +123,25 @@ def test_after_an_announced_intrusion_intervals_hold(n, before):
     assert release.cropped_sum().upper < 3 * 4000 * cropped  # 4/3, and the noise
     assert release.cropped_sum().lower > 4000 * cropped / 2
     assert release.distinct.lower > 4000 / 8  # an element of four is four of one
+
+
+def test_after_an_intrusion_the_bounds_of_all_levels_fail_with_beta_together(monkeypatch):
+    """Two bounds a level: of what all counters of a bucket show, and of what the counter 0 shows."""
+    asked = {"all counters": [], "counter 0": []}
+
+    def noise(weights, scale, beta):
+        asked["all counters"].append(2 * beta)
+        return linear_bound(weights, scale, beta)
+
+    def signs(expected, scale, beta):
+        asked["counter 0"].append(beta)
+        return signs_bound(expected, scale, beta)
+
+    monkeypatch.setattr("discreet.pan.occurrences.linear_bound", noise)
+    monkeypatch.setattr("discreet.pan.occurrences.signs_bound", signs)
+    after_one(2, 1, levels=10, confidence=0.99).release()
+    assert all(asked.values())
+    assert 10 * sum(map(max, asked.values())) == pytest.approx(0.01)
 
 
 def test_before_an_intrusion_elements_of_one_occurrence_look_like_fewer_of_many():

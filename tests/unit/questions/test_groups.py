@@ -80,6 +80,28 @@ def test_refusals(words, says):
         dc.count(ROWS, dc.Budget(1.0), **words)
 
 
+@pytest.mark.parametrize(
+    ("listed", "by", "lines"),
+    [
+        ('2026-01-02,fr\n\n2026-01-01,"de"\n', ["--every", "1d", "--time", "day", "--by", "land"],
+         ["2026-01-01,de,30", "2026-01-02,fr,20"]),
+        ('2026-01-01,"de"\n2026-01-02,fr\n', ["--by", "day", "--by", "land"],
+         ["2026-01-01,de,30", "2026-01-02,fr,20"]),
+        ("2026-01-02\n", ["--every", "1d", "--time", "day"], ["2026-01-02,40"]),
+        ("fr\n", ["--by", "land"], ["fr,20"]),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_file_of_groups_has_a_cell_for_every_column_and_one_for_the_span(tmp_path, listed, by, lines):
+    (tmp_path / "groups").write_text(listed)
+    rows = zip(*ROWS.values(), strict=True)
+    (tmp_path / "rows.csv").write_text("day,who,land\n" + "".join(",".join(row) + "\n" for row in rows))
+    done = run_here(
+        "count", tmp_path / "rows.csv", *by, "--groups", tmp_path / "groups", "--epsilon", 60, "--format", "csv"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]] == lines
+
+
 def test_visitors_per_day_is_one_command(tmp_path):
     table, output = tmp_path / "access.csv", tmp_path / "days.csv"
     rows = [f"h{n},2026-01-0{1 + n % 2}T10:00:00,{n}" for n in range(600)]

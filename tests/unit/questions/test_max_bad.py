@@ -136,6 +136,24 @@ def test_the_law_of_the_outcome_is_within_epsilon_and_good_data_pass(unit, share
     assert all(test.draw(2 * test.cut + 1, seeded_source(seed)) for seed in range(200))
 
 
+@pytest.mark.parametrize("budget", [dc.Budget(0.5), dc.Budget.zcdp(0.125)], ids=str)
+@pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3), Fraction(9_999, 10_000)])
+def test_noise_is_for_the_row_or_person_that_moves_the_statistic_most(budget, share):
+    """Above one half that is a good row; a person may be good in place of bad."""
+    for unit in (dc.Event(), dc.User()):
+        test = BadShare(budget, share, unit)
+        at = {(bad, good): test.statistic(bad, good) for bad in range(5) for good in range(5)}
+        near = {(1, 0), (0, 1)} | ({(1, -1)} if unit == dc.User() else set())
+        most = max(
+            abs(value - at[bad + b, good + g])
+            for (bad, good), value in at.items()
+            for b, g in near
+            if (bad + b, good + g) in at
+        )
+        scale = most / 0.5 if budget.rho is None else most / math.sqrt(2 * budget.rho)
+        assert scale <= float(test.scale) * (1 + 1e-12) <= scale * (1 + 1e-6)
+
+
 def test_an_account_that_can_pay_the_test_and_not_the_question_pays_neither(orders, tmp_path):
     """Known before anything is read: the test would be paid for, and its answer could not be given."""
     ledger = dc.Ledger(tmp_path / "ledger.sqlite")

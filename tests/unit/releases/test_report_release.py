@@ -69,6 +69,14 @@ def test_intervals_on_the_page_are_those_of_one_question(report, title):
     assert told[title]["confidence"] == pytest.approx(report.each_confidence)
 
 
+def test_the_page_says_how_probably_all_of_its_intervals_hold_together(report):
+    """The confidence of the report, and not the larger one that the intervals of one question have."""
+    assert report.confidence == 0.95 < report.each_confidence
+    told = words(report.to_html())
+    assert "All intervals on this page hold together with a probability of 95 %." in told
+    assert f"with {100 * report.each_confidence:.4g} %, all of the page with 95 %" in told
+
+
 @pytest.mark.parametrize("wrong", [{"version": 2}, {"release": "groups"}, {"parts": None}, {"guarantee": {}}])
 def test_a_payload_of_anything_else_is_refused(report, wrong):
     payload = json.loads(report.to_payload())
