@@ -332,3 +332,30 @@ def test_definitions_that_cannot_be(change: dict[str, Any], why: str) -> None:
     table = {key: value for key, value in {**PEOPLE, **change}.items() if value is not None}
     with pytest.raises(ParameterError, match=why):
         configuration({"streams": {"people": table}})
+
+
+def test_increases_of_a_day_have_the_noise_of_a_day_of_its_length(tmp_path: Path) -> None:
+    """Days of 24 and of 23 hours have noise of their own: a service says the same whichever it was asked for first."""
+    from discreet.service import increases
+
+    views = {"views": {**STREAMS["views"], "epsilon": 0.01}}
+    running = started(tmp_path / "data", "2026-03-27T22:00:00", views)
+    for _ in range(2 + 24 + 23):
+        go_to(running, running.clock.now + 3600)
+    days = by_day(running, "views")
+    assert [len(days[day]) for day in ("2026-03-28", "2026-03-29")] == [24, 23]
+
+    def told(day: str) -> Any:
+        last = days[day][-1]["tick"]
+        asked = {"from": last, "to": last, "over": 20}
+        answer = running.client.get("/v1/streams/views/increases", params=asked)
+        assert answer.status_code == 200, answer.text
+        (found,) = answer.json()["increases"]
+        return found
+
+    increases._made.clear()  # as after a restart
+    long, short = told("2026-03-28"), told("2026-03-29")
+    assert long["upper"] - long["lower"] != short["upper"] - short["lower"]
+    increases._made.clear()
+    assert (told("2026-03-29"), told("2026-03-28")) == (short, long)
+    running.stop()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from discreet.service.bodies import Reader, plausible_event
 from discreet.service.definitions import ServiceLimits, StreamDefinition
 from discreet.service.event_spool import Record, packed
 from discreet.service.problems import ProblemError
+from discreet.service.routes import PAGE
 from discreet.service.runs import Curated, items_shown, number_shown
 from discreet.service.streams import Arrival
 from discreet.service.uploads import Uploads
@@ -305,3 +308,21 @@ def test_how_far_a_queue_was_read_is_kept_for_ever_and_keys_of_requests_are_not(
     running.again()
     assert running.service.store.keys_like("visits", streams.OFFSET_KEY) == [given["an offset"]]
     running.stop()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_an_end_of_an_interval_that_is_zero_is_known_on_the_page() -> None:
+    """Only an end that is missing is open: counts begin at 0."""
+    told = {
+        "0, 7": ["0 to 7", "between 0 and 7"],
+        "-3, 0": ["-3 to 0", "between -3 and 0"],
+        "0, null": ["at least 0", "at least 0"],
+        "undefined, 0": ["at most 0", "at most 0"],
+        "null, undefined": ["not known", "not known"],
+    }
+    asked = ", ".join(f"[interval({ends}), between({ends})]" for ends in told)
+    program = (PAGE / "js" / "format.js").read_text() + f"\nconsole.log(JSON.stringify([{asked}]));"
+    done = subprocess.run(
+        ["node", "--input-type=module", "-"], input=program, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout) == list(told.values())

@@ -240,6 +240,20 @@ def test_numbers_of_rows(agree, column):
         )
 
 
+def test_items_are_measured_in_bytes(agree, spark):
+    """Of two bytes a character: too long although they have fewer characters than an item may have bytes."""
+    texts = [
+        "é" * (LARGEST // 2),
+        "é" * (LARGEST // 2 + 1),
+        "x" * LARGEST,
+        "x" * (LARGEST + 1),
+        "𝕏" * (LARGEST // 4 + 1),
+    ]
+    odd = pa.table({"text": texts * 2, "other": [*"abcde", *"abcde"]})
+    data = spark.createDataFrame(odd), odd
+    agree({"columns": "text", "plain": True}, tasks.number_of, python=True, data=data)
+
+
 def test_a_row_without_a_number_discovers_no_group(agree, spark):
     odd = pa.table({"g": ["0", "a", "b", "b"], "v": [math.nan, math.nan, 1.0, math.nan], "u": ["u", "v", "v", "w"]})
     rows = {"by": ("g",), "only_groups": True, "value": "v"}

@@ -90,6 +90,26 @@ def test_users_of_many_items_go_to_the_user_level_sketch():
     assert many["merge"].capacity >= 200
 
 
+@pytest.mark.parametrize(("items", "plan"), [(2, "shuffle"), (100, "merge")])
+def test_the_door_for_frames_takes_the_plan_for_users(monkeypatch, items, plan):
+    """The merge plan counts users' sets then, with less noise than rows need."""
+    asked = {}
+    door = pytest.importorskip("discreet.engines.spark")
+    monkeypatch.setattr(door, "Frame", lambda dataframe, **words: dataframe)
+    monkeypatch.setattr(dc, "top_k", lambda frame, k, budget, **words: asked.update(words))
+    words = {"user": "who", "unit": dc.User(items), "column": "item", "capacity": 1000, "partitions": 2}
+    door.top_k(None, 10, dc.Budget(1.0, 1e-6), **words)
+    found = {
+        users: choose_plan(
+            "auto",
+            spark_plans(dc.Budget(1.0, 1e-6), k=10, unit=dc.User(items), partitions=2, capacity=1000, users=users),
+        ).plan
+        for users in (True, False)
+    }
+    assert found == {True: plan, False: "shuffle"}
+    assert asked["mechanism"] == {"shuffle": "offset", "merge": "user"}[plan]
+
+
 @pytest.mark.parametrize("wrong", [{"partitions": 0}, {"capacity": 0}, {"length": -1}, {"unit": dc.Element()}])
 def test_parameters_are_checked(wrong):
     with pytest.raises(dc.ParameterError):
