@@ -101,8 +101,9 @@ def write_standard_output(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise  # anyone who reads has had enough, which is no error
+    except BrokenPipeError:  # anyone who reads has had enough, which is no error; click would call it one
+        drop_standard_output()
+        raise SystemExit(0) from None
     except OSError as error:
         drop_standard_output()
         raise write_error("standard output", error) from error
