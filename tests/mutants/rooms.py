@@ -6,7 +6,7 @@ was written without a look at the tests, to measure how many of such changes the
 
 from __future__ import annotations
 
-from tests.mutants.mistakes import AGAIN, MISTAKES
+from tests.mutants.mistakes import AGAIN, MISTAKES, ONCE_MORE
 from tests.mutants.mutants import CONTRACT, PEOPLE_OVER_TIME, Mutant, audited, in_package
 from tests.mutants.reviews import REVIEWED
 
@@ -432,5 +432,5 @@ SLIPS = [
 ]  # fmt: skip
 
 LISTS = {"reported": REPORTED, "everywhere": EVERYWHERE, "by chance": BY_CHANCE, "drawn": DRAWN, "slips": SLIPS,
-         "reviewed": REVIEWED, "mistaken": MISTAKES, "again": AGAIN}  # fmt: skip
+         "reviewed": REVIEWED, "mistaken": MISTAKES, "again": AGAIN, "once more": ONCE_MORE}  # fmt: skip
 ROOMS: list[Mutant] = [mutant for each in LISTS.values() for mutant in each if mutant.tests]

@@ -28,4 +28,4 @@ def test_their_tests_are_there():
 def test_a_sample_may_be_of_any_room():
     rooms = {path.name for path in (ROOT / "src" / "discreet").iterdir() if (path / "__init__.py").exists()}
     sampled = {Path(mutant.file).parts[2] for mutant in ALL if mutant.quick and mutant.file.startswith("src/discreet/")}
-    assert rooms - sampled == {"service"}  # its tests take minutes; `make mutants` has it
+    assert rooms <= sampled
