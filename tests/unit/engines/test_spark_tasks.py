@@ -1,6 +1,6 @@
 """What executors of Spark run, here in this process: sums of parts, problems, and summaries that are made again.
 
-No Spark is needed: a task takes Arrow batches and gives Arrow batches. tests/spark has the same on a cluster.
+No cluster is needed: a task takes Arrow batches and gives Arrow batches. tests/spark has the same on a cluster.
 """
 
 import pickle
@@ -17,6 +17,8 @@ from discreet.events.assembly import Wanted
 from discreet.events.universe import Universe
 from discreet.summaries import ExactCounts
 from discreet.summaries.moments import ValueMoment
+
+pytest.importorskip("pyspark")  # of which a task asks its number
 
 SCHEMA = pa.schema([("item", pa.string())])
 
