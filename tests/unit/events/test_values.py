@@ -72,7 +72,8 @@ def test_different_values_have_different_keys():
     "value",
     [
         None, 1.5, float("nan"), object(), [1], {}, 2**64, -(2**63) - 1, "\ud800", "x" * 4097, b"x" * 4097, pd.NaT,
-        Decimal("nan"), Decimal("inf"), Decimal("1E38"), Decimal("1E-39"), 1j, np.timedelta64(1, "s"), np.datetime64("NaT"),
+        Decimal("nan"), Decimal("inf"), Decimal("1E38"), Decimal("1E-39"), 1j, np.timedelta64(1, "s"),
+        np.datetime64("NaT", "s"),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
