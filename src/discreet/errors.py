@@ -192,7 +192,7 @@ class ChargeConflictError(LedgerError):
         return (type(self), (str(self), self.differences))
 
 
-class OldStateError(LedgerError):
+class OldStateError(_SpelledError, LedgerError):
     """A state is not at the end of what was published from it: it is an older copy, or a copy went on meanwhile.
 
     ``tick`` is the state's latest step, ``known`` the latest one that was published. Nothing was drawn.
@@ -204,7 +204,7 @@ class OldStateError(LedgerError):
         self.known = known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_old_state_error, (str(self), self.tick, self.known))
+        return (_old_state_error, (self.text, self.tick, self.known))
 
 
 def _old_state_error(message: str, tick: int, known: int) -> OldStateError:

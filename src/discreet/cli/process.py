@@ -211,7 +211,7 @@ def _run() -> int:
         return _interrupted()
     except errors.DiscreetError as error:
         code = next(code for kind, code in app.CODES.items() if isinstance(error, kind))
-        spelled = (errors.WordError, errors.DataWordError)
+        spelled = (errors.WordError, errors.DataWordError, errors.OldStateError)
         text = error.spelled(app.option_of) if isinstance(error, spelled) else str(error)
         return _fail(code, text, *(f"  charged: {charge_id}" for charge_id in getattr(error, "charges", ())))
     except Exception as error:

@@ -159,7 +159,7 @@ class Steps:
         else:
             what = f"a copy of the state published another version of step {tick}"
         return OldStateError(
-            f"{what}. Use the newer state. If it is lost, you can continue from this one with `restored`, which "
+            f"{what}. Use the newer state. If it is lost, you can continue from this one with {{restored}}, which "
             "costs the whole budget once more",
             tick=tick,
             known=known,
