@@ -94,7 +94,9 @@ def test_users_of_many_items_go_to_the_user_level_sketch():
 def test_the_door_for_frames_takes_the_plan_for_users(monkeypatch, items, plan):
     """The merge plan counts users' sets then, with less noise than rows need."""
     asked = {}
-    door = pytest.importorskip("discreet.engines.spark")
+    pytest.importorskip("pyspark")
+    from discreet.engines import spark as door
+
     monkeypatch.setattr(door, "Frame", lambda dataframe, **words: dataframe)
     monkeypatch.setattr(dc, "top_k", lambda frame, k, budget, **words: asked.update(words))
     words = {"user": "who", "unit": dc.User(items), "column": "item", "capacity": 1000, "partitions": 2}
