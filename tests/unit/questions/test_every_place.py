@@ -15,7 +15,8 @@ def everywhere(tmp_path_factory):
 def test_the_page_has_every_question_and_place(everywhere):
     assert {*stated()} == {*QUESTIONS}
     kinds = {*Question.__subclasses__(), *NumberQuestion.__subclasses__()} - {NumberQuestion}
-    assert {type(question) for question in QUESTIONS.values()} == kinds
+    ours = {kind for kind in kinds if kind.__module__.startswith("discreet.")}  # those of pages that ran before are not
+    assert {type(question) for question in QUESTIONS.values()} == ours
     assert all(list(cells) == [*everywhere, "Spark"] for cells in stated().values())
 
 
