@@ -97,13 +97,14 @@ def _told(url: str, doing: str) -> Iterator[None]:
         raise
     except (OSError, ValueError) as error:
         said = str(error).lower()
-    again = TryAgainError(f"{shown(url)} cannot be {doing}: the store gave an unexpected answer; try again later")
     if _DENIED.search(said):
         why = f"access denied; credentials come from {_CREDENTIALS[_kind(url)]}"
         raise ParameterError(f"{shown(url)} cannot be {doing}: {why}") from None
     if _NOT_THERE.search(said):
         raise ParameterError(f"{shown(url)} cannot be {doing}: there is no such file or bucket") from None
-    raise again from None
+    raise TryAgainError(
+        f"{shown(url)} cannot be {doing}: the store gave an unexpected answer; try again later"
+    ) from None
 
 
 def _kind(url: str) -> str:
